@@ -42,6 +42,9 @@ pub(crate) fn with_user_type(schema: &TableSchema, new: &Arc<UserType>) -> Arc<T
     for dropped in &schema.dropped {
         builder = builder.dropped(dropped.clone());
     }
+    for index in &schema.indexes {
+        builder = builder.index(index.clone());
+    }
     builder.build_with_ids_from(schema.column_id_bound()).expect("only a user type has other fields")
 }
 
@@ -183,7 +186,7 @@ fn check_gone(new: &TableSchema, column: &Column) -> Result<(), CatalogError> {
         record.kind == column.kind && user_types::expand(&record.ty) == user_types::expand(&column.ty)
     });
     if !recorded {
-        return invalid!("table {}: column {} is gone without a record", new.full_name(), column.name);
+        return invalid!("table {}: column {} was dropped without a record", new.full_name(), column.name);
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::alter;
 use crate::change::{ChangeKind, SchemaChange, Target};
 use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
+use crate::indexes;
 use crate::keyspace::{Keyspace, check_table_name};
 use crate::settings::{TableSettings, check_options};
 use crate::store;
@@ -104,6 +105,11 @@ impl Catalog {
 
     pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
         self.inner.by_id.get(&id)
+    }
+
+    /// The table with the index of this name, whose name is unique in the keyspace.
+    pub fn indexed_table(&self, keyspace: &str, index: &str) -> Option<&Arc<Table>> {
+        self.tables(keyspace).find(|table| table.schema.indexes.iter().any(|known| known.name == index))
     }
 
     /// The schema of [`Self::table`].
@@ -235,6 +241,7 @@ impl Catalog {
             return invalid!("Table {name} cannot have the id {id}: it is that of {other}");
         }
         check_new_compression(schema.options.compression.as_ref())?;
+        check_index_names(&entry.tables, &schema)?;
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
         table.settings.check_new(None)?;
         let name = table.schema.keyspace.clone();
@@ -255,6 +262,7 @@ impl Catalog {
         if schema.options.compression != old.schema.options.compression {
             check_new_compression(schema.options.compression.as_ref())?;
         }
+        check_index_names(&entry.tables, &schema)?;
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
         table.settings.check_new(Some(&old.settings))?;
         let name = table.schema.keyspace.clone();
@@ -414,6 +422,20 @@ fn refuse_system(keyspace: &str) -> Result<(), CatalogError> {
     Ok(())
 }
 
+/// Checks that no other table of the keyspace has an index with the name of one of this table.
+fn check_index_names(
+    tables: &BTreeMap<String, Arc<Table>>,
+    schema: &TableSchema,
+) -> Result<(), CatalogError> {
+    let others = tables.values().filter(|table| table.schema.id != schema.id);
+    for other in others.flat_map(|table| &table.schema.indexes) {
+        if schema.indexes.iter().any(|index| index.name == other.name) {
+            return invalid!("Index '{}' already exists", other.name);
+        }
+    }
+    Ok(())
+}
+
 /// Checks that apply to both new and altered tables.
 pub(crate) fn check_table(
     types: &Types,
@@ -441,7 +463,7 @@ pub(crate) fn check_table(
     if let Some(key) = schema.partition_key.iter().find(|key| key.ty.is_reversed()) {
         return invalid!("Partition key column {} cannot have an order", key.name);
     }
-    Ok(Table { schema: alter::normal(schema), settings: Arc::new(settings.checked()?) })
+    Ok(Table { schema: indexes::sorted(alter::normal(schema)), settings: Arc::new(settings.checked()?) })
 }
 
 /// Checks that every definition of a type must pass.

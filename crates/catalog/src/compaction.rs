@@ -66,8 +66,8 @@ pub(crate) fn too_many_windows(options: &BTreeMap<String, String>, ttl_s: u32) -
     options.get("class").filter(|class| class.ends_with("TimeWindowCompactionStrategy"))?;
     if ttl_s == 0 {
         return Some(
-            "TimeWindowCompactionStrategy without a default_time_to_live may come to have a lot of windows, each with \
-             SSTables of its own; give rows a TTL when they are inserted (USING TTL)"
+            "TimeWindowCompactionStrategy without a default_time_to_live may get many windows, each with SSTables of its own; \
+             insert rows with a TTL (USING TTL)"
                 .to_string(),
         );
     }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use base::rng::Rng;
 use model::types::{UdtField, UserType};
 use model::{
-    Codec, Column, ColumnId, ColumnKind, Compression, CqlType, Mutation, Partition, PartitionKey, Purge,
-    TableId, TableOptions, TableSchema,
+    Codec, Column, ColumnId, ColumnKind, Compression, CqlType, IndexDefinition, IndexPart, Mutation,
+    Partition, PartitionKey, Purge, TableId, TableOptions, TableSchema,
 };
 use uuid::Uuid;
 
 use crate::catalog::Changed;
+use crate::indexes::{index_from_options, local_target_text, target_text};
 use crate::{
     Catalog, CatalogError, Keyspace, LevelChange, RoleChange, SchemaChange, TableSettings, Workload, load,
     mutations_for,
@@ -167,6 +168,35 @@ fn new_table(
     builder.build_with_ids_from(rng.below(4) as u32).map_err(|error| CatalogError::Invalid(error.to_string()))
 }
 
+/// An index of a column that exists, mostly of a part that the column has.
+fn index(rng: &mut Rng, schema: &TableSchema) -> IndexDefinition {
+    let keys = schema.partition_key.iter().chain(&schema.clustering).map(|key| (key.name.as_str(), &key.ty));
+    let columns = schema.columns().iter().map(|column| (column.name.as_str(), &column.ty));
+    let all: Vec<(&str, &CqlType)> = keys.chain(columns).collect();
+    let (column, ty) = *rng.pick(&all);
+    let part = match ty {
+        CqlType::Map { multi_cell: true, .. } => {
+            *rng.pick(&[IndexPart::Keys, IndexPart::Values, IndexPart::Entries])
+        }
+        ty if ty.is_collection() && ty.is_multi_cell() => IndexPart::Values,
+        _ => IndexPart::Value,
+    };
+    let mut options = BTreeMap::new();
+    let (kind, target) = match rng.below(3) {
+        0 => ("COMPOSITES", local_target_text(&["p0"], column)),
+        1 => {
+            options.insert("class_name".to_string(), "sai".to_string());
+            options.insert("case_sensitive".to_string(), "false".to_string());
+            ("CUSTOM", target_text(part, column))
+        }
+        _ => ("COMPOSITES", target_text(part, column)),
+    };
+    options.insert("target".to_string(), target);
+    let id = Uuid::from_u128(rng.next_u64().into());
+    let name = format!("{}_{}", name_of(rng, &["i", "Index"]), rng.below(4));
+    index_from_options(id, &name, kind, options).expect("the options are those of an index")
+}
+
 fn altered(
     rng: &mut Rng,
     catalog: &Catalog,
@@ -174,7 +204,9 @@ fn altered(
     time_us: i64,
 ) -> Result<Arc<TableSchema>, CatalogError> {
     let mut builder = old.to_builder();
-    match rng.below(4) {
+    match rng.below(6) {
+        4 => builder = builder.index(Arc::new(index(rng, old))),
+        5 if !old.indexes.is_empty() => builder = builder.remove_index(&rng.pick(&old.indexes).name),
         0 => builder = builder.options(options(rng)),
         1 => builder = builder.drop_column(name_of(rng, &COLUMNS), time_us),
         _ => {

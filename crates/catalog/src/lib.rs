@@ -13,6 +13,7 @@
 //! | a change as writes to the system tables | `store.rs` |
 //! | loading the catalog from the system tables | `load.rs` |
 //! | a table as CQL | `display.rs` |
+//! | secondary indexes: rows, names, CQL | `indexes.rs` |
 //!
 //! **Invariant:** no clock, no disk, no thread. A [`Catalog`] is a value; a change returns a new one. Law
 //! (tests in `laws.rs`): [`load()`] reads exactly what [`mutations_for`] writes.
@@ -27,6 +28,7 @@ mod compression;
 mod definition;
 mod display;
 mod error;
+pub mod indexes;
 mod keyspace;
 #[cfg(test)]
 mod laws;
@@ -50,6 +52,7 @@ pub use change::{ChangeKind, SchemaChange, Target};
 pub use compression::{compression_from_map, compression_to_map};
 pub use display::{Internals, describe_keyspace, describe_table, describe_table_with, describe_type};
 pub use error::CatalogError;
+pub use indexes::{describe_index, index_from_options, index_options};
 pub use keyspace::{Factors, Keyspace};
 pub use load::load;
 pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};

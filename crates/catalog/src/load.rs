@@ -26,11 +26,12 @@ use crate::alter::MAX_COLUMN_IDS;
 use crate::catalog::{Catalog, Entry, check_table};
 use crate::compression::compression_from_map;
 use crate::error::CatalogError;
+use crate::indexes::index_from_options;
 use crate::keyspace::{Keyspace, check_name, check_table_name};
 use crate::service_level::{DEFAULT_SHARES, ServiceLevel, Workload};
 use crate::settings::TableSettings;
 use crate::store::{Place, RowKey, SERVICE_LEVEL};
-use crate::system::system_table;
+use crate::system::{name_uuid, system_table};
 use crate::user_types::{self, Types};
 
 /// Rebuilds the catalog that [`crate::mutations_for`] wrote. Partitions of other tables are skipped.
@@ -386,10 +387,7 @@ fn load_table(
     name: &str,
     fields: &Fields,
 ) -> Result<Arc<TableSchema>, CatalogError> {
-    let id = fields.optional("id", |value| match value {
-        CqlValue::Uuid(bytes) => Some(Uuid::from_bytes(*bytes)),
-        _ => None,
-    })?;
+    let id = fields.optional("id", as_uuid)?;
     let id = fields.required("id", id)?;
     let mut builder = TableSchema::builder(keyspace, name).id(id).options(load_options(fields)?);
     let ids_of = |column: &[&str]| rows.get(&RowKey::new(Place::ColumnIds, &[keyspace, name], column));
@@ -431,6 +429,16 @@ fn load_table(
         // If a column of this name exists again, the number is that column's; the builder checks this.
         let id = ids_of(&[column]).map(|ids| ids.id("column_id")).transpose()?.flatten();
         builder = builder.dropped(load_dropped(fields, column, exact_us.flatten(), id.map(ColumnId))?);
+    }
+    for (key, fields) in rows.starting_with(Place::Indexes, &[keyspace], &[name]) {
+        let index = &key.clustering[1];
+        let ids = rows.get(&RowKey::new(Place::IndexIds, &[keyspace, name], &[index]));
+        let id = ids.map(|ids| ids.optional("index_id", as_uuid)).transpose()?.flatten();
+        // A table written by another database has no identifiers; they are derived from the names.
+        let id = id.unwrap_or_else(|| name_uuid(format!("{keyspace}.{name}.{index}").as_bytes()));
+        let options = fields.text_map("options")?.unwrap_or_default();
+        let definition = index_from_options(id, index, fields.text("kind")?, options);
+        builder = builder.index(Arc::new(definition.map_err(|error| fields.corrupt(error))?));
     }
     let bound = ids_of(&[]).map(|ids| ids.id("id_bound")).transpose()?.flatten();
     builder.build_with_ids_from(bound.unwrap_or(0)).map_err(|error| fields.corrupt(error))
@@ -475,6 +483,13 @@ fn column_kind(fields: &Fields, kind: &str) -> Result<ColumnKind, CatalogError> 
 fn as_bigint(value: &CqlValue) -> Option<i64> {
     match value {
         CqlValue::BigInt(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn as_uuid(value: &CqlValue) -> Option<Uuid> {
+    match value {
+        CqlValue::Uuid(bytes) => Some(Uuid::from_bytes(*bytes)),
         _ => None,
     }
 }

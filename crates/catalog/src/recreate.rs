@@ -7,8 +7,9 @@ use model::{CqlType, TableSchema};
 
 use crate::catalog::{Catalog, Table};
 use crate::display::{Internals, describe_keyspace, describe_table_with, describe_type};
+use crate::indexes::describe_index;
 
-/// Statements for the table's keyspace, its user types and the table, each with `IF NOT EXISTS` and a final
+/// Statements for the table's keyspace, its user types, the table and its indexes, each with `IF NOT EXISTS` and a final
 /// `;`. Dropped columns are created and dropped again with their original time, so that SSTables with their
 /// cells are read as before.
 pub fn recreate_table(catalog: &Catalog, table: &Table) -> String {
@@ -17,6 +18,7 @@ pub fn recreate_table(catalog: &Catalog, table: &Table) -> String {
         catalog.keyspace(&schema.keyspace).map(describe_keyspace).into_iter().collect();
     statements.extend(user_types_of(schema).iter().map(|user| describe_type(user)));
     statements.push(describe_table_with(schema, &table.settings, Internals::Shown));
+    statements.extend(schema.indexes.iter().map(|index| describe_index(schema, index)));
     let mut out = String::new();
     for statement in statements {
         out.push_str(&if_not_exists(&statement));
@@ -27,7 +29,8 @@ pub fn recreate_table(catalog: &Catalog, table: &Table) -> String {
 
 /// Replaces `CREATE <kind> …` by `CREATE <kind> IF NOT EXISTS …`.
 fn if_not_exists(statement: &str) -> String {
-    let kinds = ["CREATE KEYSPACE ", "CREATE TYPE ", "CREATE TABLE "];
+    let kinds =
+        ["CREATE KEYSPACE ", "CREATE TYPE ", "CREATE TABLE ", "CREATE INDEX ", "CREATE CUSTOM INDEX "];
     let found = kinds.iter().find_map(|kind| Some((kind, statement.strip_prefix(kind)?)));
     let (kind, rest) = found.expect("a description begins so");
     format!("{kind}IF NOT EXISTS {rest}")

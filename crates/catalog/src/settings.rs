@@ -133,8 +133,8 @@ impl TableSettings {
         let deprecation = compaction::deprecation(&self.compaction).map(str::to_string);
         let windows = ttl_s.and_then(|ttl_s| compaction::too_many_windows(&self.compaction, ttl_s));
         let repair = (self.tombstone_gc() == TombstoneGcMode::Repair).then(|| {
-            "tombstone_gc mode 'repair': this node has the only replica and there is nothing to repair; tombstones may be \
-             dropped at once, as with 'immediate'"
+            "tombstone_gc mode 'repair': this node has the only replica, so there is nothing to repair; tombstones may be \
+             purged at once, as with 'immediate'"
                 .to_string()
         });
         let ratio = self.compression.get(compression::RATIO).and_then(|ratio| ratio.parse::<f64>().ok());

@@ -23,6 +23,7 @@ use model::{
 use crate::access::Access;
 use crate::catalog::{Catalog, Entry, Table};
 use crate::compression::compression_to_map;
+use crate::indexes::{self, index_options};
 use crate::service_level::Workload;
 use crate::system::{self, system_table};
 
@@ -30,13 +31,14 @@ use crate::system::{self, system_table};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     ColumnIds,
+    IndexIds,
     Types,
     DroppedColumns,
     Columns,
     Tables,
     Keyspaces,
-    // Catalogs do not contain these yet; their rows are deleted with their keyspace or table.
     Indexes,
+    // Catalogs do not contain these yet; their rows are deleted with their keyspace or table.
     Triggers,
     Views,
     Functions,
@@ -52,13 +54,15 @@ pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl Place {
     /// The tables whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 10] = [
+    pub(crate) const STORED: [Self; 12] = [
         Self::ColumnIds,
+        Self::IndexIds,
         Self::Types,
         Self::DroppedColumns,
         Self::Columns,
         Self::Tables,
         Self::Keyspaces,
+        Self::Indexes,
         Self::ServiceLevels,
         Self::Roles,
         Self::RoleMembers,
@@ -79,6 +83,8 @@ impl Place {
         Self::Functions,
         Self::Aggregates,
     ];
+    /// Tables with a partition per table.
+    const OF_TABLE: [Self; 2] = [Self::ColumnIds, Self::IndexIds];
     /// Tables with a partition per keyspace, whose clustering keys begin with the name of a table.
     const BY_TABLE: [Self; 5] =
         [Self::DroppedColumns, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
@@ -86,6 +92,7 @@ impl Place {
     pub(crate) fn table_name(self) -> &'static str {
         match self {
             Self::ColumnIds => system::COLUMN_IDS,
+            Self::IndexIds => system::INDEX_IDS,
             Self::Types => system::TYPES,
             Self::DroppedColumns => system::DROPPED_COLUMNS,
             Self::Columns => system::COLUMNS,
@@ -160,7 +167,7 @@ struct Writer {
 impl Writer {
     fn new(timestamp_us: i64, now_s: u32) -> Self {
         assert!(timestamp_us > i64::MIN + 1, "deletions are a microsecond older, and that must be a time");
-        let places = Place::BY_KEYSPACE.into_iter().chain([Place::ColumnIds]).chain(Place::OF_ACCESS);
+        let places = Place::BY_KEYSPACE.into_iter().chain(Place::OF_TABLE).chain(Place::OF_ACCESS);
         Self {
             schemas: places.map(|place| (place, system_table(place.table_name()))).collect(),
             timestamp_us,
@@ -190,7 +197,7 @@ impl Writer {
             removal(self, place, &[&old.keyspace.name]).partition.tombstone = self.before;
         }
         for table in old.tables.values() {
-            self.drop_column_ids(table);
+            self.drop_ids(table);
         }
     }
 
@@ -220,7 +227,9 @@ impl Writer {
                 addition(self, place, &[keyspace]).delete_range(range, before);
             }
         }
-        addition(self, Place::ColumnIds, &[keyspace, name]).partition.tombstone = self.before;
+        for place in Place::OF_TABLE {
+            addition(self, place, &[keyspace, name]).partition.tombstone = self.before;
+        }
         self.put_all(rows_of_table(table));
     }
 
@@ -231,12 +240,14 @@ impl Writer {
             let before = self.before;
             removal(self, place, &[keyspace]).delete_range(range, before);
         }
-        self.drop_column_ids(table);
+        self.drop_ids(table);
     }
 
-    fn drop_column_ids(&mut self, table: &Table) {
+    fn drop_ids(&mut self, table: &Table) {
         let partition = [table.schema.keyspace.as_str(), &table.schema.name];
-        removal(self, Place::ColumnIds, &partition).partition.tombstone = self.before;
+        for place in Place::OF_TABLE {
+            removal(self, place, &partition).partition.tombstone = self.before;
+        }
     }
 
     fn put_all(&mut self, rows: Rows) {
@@ -425,6 +436,15 @@ fn rows_of_table(table: &Table) -> Rows {
         let row = rows.entry(ids_key(&dropped.name)).or_default();
         row.extend(dropped.id.map(|id| ("column_id", int(id.0))));
         row.push(exact);
+    }
+    for index in &schema.indexes {
+        let fields = vec![
+            ("kind", text(indexes::kind_name(index.kind))),
+            ("options", text_map(&index_options(index))),
+        ];
+        rows.insert(RowKey::new(Place::Indexes, &[keyspace], &[name, &index.name]), fields);
+        let id = vec![("index_id", CqlValue::Uuid(index.id.into_bytes()))];
+        rows.insert(RowKey::new(Place::IndexIds, &[keyspace, name], &[&index.name]), id);
     }
     let bound = vec![("id_bound", int(schema.column_id_bound()))];
     rows.insert(RowKey::new(Place::ColumnIds, &[keyspace, name], &[]), bound);

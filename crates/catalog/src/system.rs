@@ -52,6 +52,7 @@ pub const ROLE_MEMBERS: &str = "role_members";
 pub const ROLE_ATTRIBUTES: &str = "role_attributes";
 pub const SERVICE_LEVELS: &str = "service_levels_v2";
 pub const COLUMN_IDS: &str = "messina_column_ids";
+pub const INDEX_IDS: &str = "messina_index_ids";
 pub const COMPACTION_HISTORY: &str = "compaction_history";
 
 /// Time after which an entry of the compaction history expires, in seconds.
@@ -279,6 +280,14 @@ const DEFINITIONS: &[Definition] = &[
         partition_key: &["keyspace_name", "table_name"],
         clustering: &["column_name"],
         columns: &[("id_bound", "static int"), ("column_id", "int"), ("dropped_time_us", "bigint")],
+    },
+    Definition {
+        keyspace: SYSTEM,
+        name: INDEX_IDS,
+        comment: "identifiers of secondary indexes",
+        partition_key: &["keyspace_name", "table_name"],
+        clustering: &["index_name"],
+        columns: &[("index_id", "uuid")],
     },
     Definition {
         keyspace: AUTH,

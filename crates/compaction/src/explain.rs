@@ -89,17 +89,24 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken => f.write_str("taken"),
-            Self::Behind => f.write_str("not now: another comes first"),
+            Self::Behind => f.write_str("not now: another one is first"),
             Self::TooFew { least } => write!(f, "too few, at least {least}"),
             Self::GainTooSmall { gain, threshold } => {
-                write!(f, "frees {gain:.2} bytes for each byte written, from {threshold:.2} on")
+                write!(f, "frees {gain:.2} bytes for each byte written; the threshold is {threshold:.2}")
             }
             Self::RatioTooSmall { ratio, threshold } => {
-                write!(f, "{:.0} % of it may be dropped, from {:.0} % on", ratio * 100.0, threshold * 100.0)
+                write!(
+                    f,
+                    "{:.0} % of it may be dropped; the threshold is {:.0} %",
+                    ratio * 100.0,
+                    threshold * 100.0
+                )
             }
-            Self::TooYoung { age_s, least_s } => write!(f, "written {age_s} s ago, from {least_s} s on"),
+            Self::TooYoung { age_s, least_s } => {
+                write!(f, "written {age_s} s ago; the threshold is {least_s} s")
+            }
             Self::DoesNotFit { needs_bytes, free_bytes } => {
-                write!(f, "needs {} for a time, {} are free", mb(*needs_bytes), mb(*free_bytes))
+                write!(f, "needs {} temporarily, {} are free", mb(*needs_bytes), mb(*free_bytes))
             }
             Self::Busy => f.write_str("a job has some of it"),
             Self::Off(why) => f.write_str(why),
@@ -122,7 +129,7 @@ impl fmt::Display for Explanation {
         writeln!(f, "{}: {} SSTables, {}", self.strategy, self.sstables, mb(self.bytes))?;
         for attempt in &self.attempts {
             match attempt.candidates.as_slice() {
-                [] => writeln!(f, "  {}: nothing to look at", attempt.rule)?,
+                [] => writeln!(f, "  {}: no candidates", attempt.rule)?,
                 candidates => {
                     writeln!(f, "  {}:", attempt.rule)?;
                     for candidate in candidates {
@@ -132,8 +139,8 @@ impl fmt::Display for Explanation {
             }
         }
         match &self.plan {
-            Some(plan) => write!(f, "  so: {} SSTables are merged: {}", plan.inputs.len(), plan.reason),
-            None => write!(f, "  so: nothing is done"),
+            Some(plan) => write!(f, "  result: {} SSTables are merged: {}", plan.inputs.len(), plan.reason),
+            None => write!(f, "  result: no job"),
         }
     }
 }

@@ -178,12 +178,12 @@ impl fmt::Display for Reason {
                 write!(f, "{runs} of about {}", mb(*average_bytes))
             }
             Self::FewSimilarSizes { runs, average_bytes } => {
-                write!(f, "nothing else to do: {runs} of about {}", mb(*average_bytes))
+                write!(f, "no other job: {runs} of about {}", mb(*average_bytes))
             }
             Self::LevelTooLarge { level, bytes, target_bytes } => {
                 write!(f, "level {level} has {}, more than {}", mb(*bytes), mb(*target_bytes))
             }
-            Self::LevelZero { sstables } => write!(f, "{sstables} of level 0 go to level 1"),
+            Self::LevelZero { sstables } => write!(f, "{sstables} of level 0 move to level 1"),
             Self::LevelZeroBehind { sstables } => {
                 write!(f, "{sstables} of level 0 are too many: they are merged first")
             }
@@ -193,7 +193,7 @@ impl fmt::Display for Reason {
             Self::Uplevel { level } => write!(f, "it overlaps nothing in level {level}"),
             Self::LevelOverlap { level, sstables } => write!(f, "{sstables} of level {level} overlap"),
             Self::WindowClosed { window_us, sstables } => {
-                write!(f, "the window from {window_us} us is closed: its {sstables} become one")
+                write!(f, "the window from {window_us} us is closed: its {sstables} are merged into one")
             }
             Self::WindowSimilarSizes { window_us, sstables } => {
                 write!(f, "{sstables} of about the same size in the window from {window_us} us")
@@ -205,7 +205,12 @@ impl fmt::Display for Reason {
                 write!(f, "the two largest tiers take {ratio:.2} times the space, the goal is {goal:.2}")
             }
             Self::Tombstones { ratio, threshold } => {
-                write!(f, "{:.0} % of it may be dropped, from {:.0} % on", ratio * 100.0, threshold * 100.0)
+                write!(
+                    f,
+                    "{:.0} % of it may be dropped; the threshold is {:.0} %",
+                    ratio * 100.0,
+                    threshold * 100.0
+                )
             }
             Self::FragmentTombstones { ratio, overlapping } => {
                 let percent = ratio * 100.0;
@@ -213,7 +218,7 @@ impl fmt::Display for Reason {
             }
             Self::Duplicates { ratio, sampled } => {
                 let by = if *sampled { "a sample" } else { "sketches" };
-                write!(f, "{:.0} % of it is dead, by {by} of what they share", ratio * 100.0)
+                write!(f, "{:.0} % of it is dead, by {by} of the shared data", ratio * 100.0)
             }
             Self::Expired { sstables } => write!(f, "all in {sstables} has expired"),
             Self::DiskShort { needed_bytes, free_bytes } => {
@@ -221,7 +226,7 @@ impl fmt::Display for Reason {
             }
             Self::BudgetTooSmall { needed_bytes, free_bytes } => write!(
                 f,
-                "the smallest job needs {}, disk_budget leaves {}: the budget is exceeded for a time",
+                "the smallest job needs {}, disk_budget leaves {}: the budget is exceeded temporarily",
                 mb(*needed_bytes),
                 mb(*free_bytes)
             ),
@@ -229,7 +234,9 @@ impl fmt::Display for Reason {
                 write!(f, "the disk is short of space, and {} here are dead", mb(*dead_bytes))
             }
             Self::Asked(what) => f.write_str(what),
-            Self::Reshape { sstables } => write!(f, "{sstables} from elsewhere are brought into form"),
+            Self::Reshape { sstables } => {
+                write!(f, "{sstables} from elsewhere are brought into the strategy's form")
+            }
         }
     }
 }

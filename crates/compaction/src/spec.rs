@@ -65,32 +65,32 @@ const TIME_UNIT: Kind =
 
 /// The options of every strategy.
 pub const COMMON: &[OptionSpec] = &[
-    option("enabled", Boolean, "true", "false: nothing is compacted unless a user asks for it"),
-    option("min_threshold", Integer(2, ANY), "4", "fewer SSTables or runs of like size are not merged"),
-    option("max_threshold", Integer(2, ANY), "32", "SSTables or runs in one merge, at most"),
+    option("enabled", Boolean, "true", "false: compactions run only when a user requests them"),
+    option("min_threshold", Integer(2, ANY), "4", "fewer SSTables or runs of similar size are not merged"),
+    option("max_threshold", Integer(2, ANY), "32", "limit of the SSTables or runs in one merge"),
     option(
         "tombstone_threshold",
         SHARE,
         "0.2",
-        "an SSTable of which this part is droppable tombstones is rewritten by itself",
+        "an SSTable with at least this part of droppable tombstones is rewritten alone",
     ),
     option(
         "tombstone_compaction_interval",
         Integer(1, SECONDS),
         "86400",
-        "seconds after an SSTable was written before it is rewritten for its tombstones",
+        "seconds from the writing of an SSTable until it may be rewritten for its tombstones",
     ),
     option(
         "unchecked_tombstone_compaction",
         Boolean,
         "false",
-        "true: it is rewritten even if other SSTables may keep its tombstones",
+        "true: it is rewritten even if its tombstones may have to be kept because of other SSTables",
     ),
     option(
         "only_purge_repaired_tombstones",
         Boolean,
         "false",
-        "true: tombstones go from repaired SSTables only ([below](#when-tombstones-go))",
+        "true: tombstones are purged only from repaired SSTables ([below](#when-tombstones-go))",
     ),
     option(
         "log_all",
@@ -102,7 +102,7 @@ pub const COMMON: &[OptionSpec] = &[
         "provide_overlapping_tombstones",
         Word(&["NONE", "ROW", "CELL"]),
         "NONE",
-        "compactions leave out what other SSTables delete (`row`) or also overwrite (`cell`) ([below](#dead-data-without-a-merge))",
+        "compactions leave out data that other SSTables delete (`row`), or also data that they overwrite (`cell`) ([below](#dead-data-without-a-merge))",
     ),
 ];
 
@@ -111,21 +111,21 @@ const SIZE_TIERED: &[OptionSpec] = &[
         "bucket_low",
         Number(Excluded(0.0), Excluded(1.0)),
         "0.5",
-        "SSTables are of like size from this part of their average on",
+        "SSTables are of similar size from this part of their average",
     ),
     option("bucket_high", Number(Excluded(1.0), Unbounded), "1.5", "and up to this multiple of it"),
     option(
         "min_sstable_size",
         Integer(0, ANY),
         "52428800",
-        "bytes; smaller SSTables count as of one size, if none was written within `min_sstable_age`",
+        "bytes; smaller SSTables count as equal in size, if none was written within `min_sstable_age`",
     ),
     option("min_sstable_age", Integer(0, SECONDS), "3600", "seconds"),
     option(
         "bucketing",
         Word(&["SCYLLADB", "CASSANDRA"]),
         "SCYLLADB",
-        "ours: whose rules say which SSTables are of like size",
+        "Messina's own: the rules that decide which SSTables are of similar size",
     ),
 ];
 
@@ -134,7 +134,7 @@ const COLD_READS: &[OptionSpec] = &[option(
     "cold_reads_to_omit",
     SHARE,
     "0",
-    "SSTables that are read least, and together get up to this part of all reads, are not merged",
+    "the least read SSTables, which together get up to this part of all reads, are not merged",
 )];
 
 const LEVELED: &[OptionSpec] = &[
@@ -144,17 +144,12 @@ const LEVELED: &[OptionSpec] = &[
         "160",
         "size of an SSTable of a level, before compression",
     ),
-    option(
-        "fanout_size",
-        Integer(2, 1 << 20),
-        "10",
-        "a level has so many times the bytes of the level below it",
-    ),
+    option("fanout_size", Integer(2, 1 << 20), "10", "size of a level, as a multiple of the level below it"),
     option(
         "single_sstable_uplevel",
         Boolean,
         "false",
-        "true: an SSTable that overlaps nothing in the next level goes there alone",
+        "true: an SSTable that overlaps nothing in the next level moves there alone",
     ),
 ];
 
@@ -164,48 +159,53 @@ const INCREMENTAL: &[OptionSpec] = &[
         "bucket_low",
         Number(Excluded(0.0), Excluded(1.0)),
         "0.7071",
-        "runs are of like size from this part of their average on",
+        "runs are of similar size from this part of their average",
     ),
     option("bucket_high", Number(Excluded(1.0), Unbounded), "1.4142", "and up to this multiple of it"),
     option(
         "space_amplification_goal",
         Number(Excluded(1.0), Included(2.0)),
         "",
-        "the space of the two largest tiers, in sizes of the largest",
+        "goal for the size of the two largest tiers together, as a multiple of the largest",
     ),
     option(
         "overlap_threshold",
         Number(Included(0.0), Unbounded),
         "0.5",
-        "ours: bytes freed for each byte written that make runs worth merging however few; 0: never",
+        "Messina's own: any number of runs is merged if that frees at least this number of bytes per byte written; 0: never",
     ),
     option(
         "tombstone_collection",
         Word(&["FRAGMENTS", "WHEN_SHORT", "TIERS"]),
         "FRAGMENTS",
-        "ours: `when_short`: only when the disk is short; `tiers`: whole tiers, as ScyllaDB does",
+        "Messina's own; `when_short`: only when the disk is short of space; `tiers`: whole tiers, as ScyllaDB does",
     ),
-    option("disk_aware", Boolean, "true", "ours: false: jobs are chosen without regard to disk space"),
+    option(
+        "disk_aware",
+        Boolean,
+        "true",
+        "Messina's own; false: jobs are chosen without regard to disk space",
+    ),
 ];
 
 const EXPIRED_CHECK: OptionSpec = option(
     "expired_sstable_check_frequency_seconds",
     Integer(0, SECONDS),
     "600",
-    "seconds between two searches for SSTables that have expired as a whole",
+    "seconds between two searches for fully expired SSTables",
 );
 const AGGRESSIVE: OptionSpec = option(
     "unsafe_aggressive_sstable_expiration",
     Boolean,
     "false",
-    "true: they are dropped even if their tombstones delete something elsewhere",
+    "true: fully expired SSTables are dropped even if their tombstones delete data of other SSTables",
 );
 const RESOLUTION: OptionSpec =
     option("timestamp_resolution", TIME_UNIT, "MICROSECONDS", "the unit of the writes' timestamps");
 
 const TIME_WINDOW: &[OptionSpec] = &[
     option("compaction_window_unit", Word(&["MINUTES", "HOURS", "DAYS"]), "DAYS", "the unit of a window"),
-    option("compaction_window_size", Integer(1, 100_000_000), "1", "so many units are a window"),
+    option("compaction_window_size", Integer(1, 100_000_000), "1", "length of a window, in units"),
     RESOLUTION,
     EXPIRED_CHECK,
     AGGRESSIVE,
@@ -213,7 +213,7 @@ const TIME_WINDOW: &[OptionSpec] = &[
         "enable_optimized_twcs_queries",
         Word(&["TRUE"]),
         "true",
-        "reads leave SSTables out whose clustering keys are others, whatever the strategy; cannot be switched off",
+        "reads skip SSTables without the requested clustering keys, with every strategy; cannot be switched off",
     ),
 ];
 
@@ -223,9 +223,14 @@ const DATE_TIERED: &[OptionSpec] = &[
         "max_sstable_age_days",
         Number(Included(0.0), Unbounded),
         "365000",
-        "SSTables without a younger write are not merged any more",
+        "SSTables without a newer write are no longer merged",
     ),
-    option("max_window_size_seconds", Integer(1, 1_000_000_000_000), "86400", "length of a window, at most"),
+    option(
+        "max_window_size_seconds",
+        Integer(1, 1_000_000_000_000),
+        "86400",
+        "limit of the length of a window",
+    ),
     RESOLUTION,
     EXPIRED_CHECK,
 ];
@@ -237,28 +242,38 @@ const UNIFIED: &[OptionSpec] = &[
         "T4",
         "tiered (`T`) or leveled (`L`) with a fan-out, by level of density",
     ),
-    option("target_sstable_size", Size, "1GiB", "size of an SSTable, about; at least 1MiB"),
-    option("min_sstable_size", Size, "100MiB", "smaller SSTables are not cut by parts of the ring"),
+    option("target_sstable_size", Size, "1GiB", "approximate size of an SSTable; at least 1MiB"),
+    option("min_sstable_size", Size, "100MiB", "smaller SSTables are not split by parts of the ring"),
+    option("flush_size_override", Size, "0", "the assumed size of flushes; 0: the measured size"),
     option(
-        "flush_size_override",
-        Size,
-        "0",
-        "the size that flushes are taken to have; 0: as they are seen to be",
+        "base_shard_count",
+        Integer(1, 1 << 16),
+        "4",
+        "minimal number of parts of the ring in dense levels",
     ),
-    option("base_shard_count", Integer(1, 1 << 16), "4", "parts of the ring that dense levels have at least"),
-    option("sstable_growth", SHARE, "0.333", "0: SSTables become more; 1: they become larger"),
-    option("max_sstables_to_compact", Integer(0, ANY), "0", "SSTables merged at one place; 0: any number"),
+    option(
+        "sstable_growth",
+        SHARE,
+        "0.333",
+        "with growing data, 0: the number of SSTables grows; 1: their size grows",
+    ),
+    option(
+        "max_sstables_to_compact",
+        Integer(0, ANY),
+        "0",
+        "limit of the SSTables that are merged at one place; 0: no limit",
+    ),
     option(
         "overlap_inclusion_method",
         Word(&["NONE", "SINGLE", "TRANSITIVE"]),
         "TRANSITIVE",
-        "what is merged beside SSTables that overlap at one place",
+        "which SSTables are merged with those that overlap at one place",
     ),
     option(
         "survival_factor",
         Number(Included(0.01), Included(100.0)),
         "1.0",
-        "ours: the part of the bytes that a merge leaves, about",
+        "Messina's own: the approximate part of the bytes that a merge leaves",
     ),
     option(
         "parallelize_output_shards",
@@ -331,13 +346,30 @@ impl OptionSpec {
                 )));
             }
         }
+        if let "sstable_size_in_mb" | "fanout_size" = self.name {
+            match value.parse::<i64>() {
+                Err(_) => {
+                    let name = self.name;
+                    return Err(OptionsError::Refused(format!(
+                        "{value} is not a parsable int (base10) for {name}"
+                    )));
+                }
+                Ok(number) if number < 1 => {
+                    let name = self.name;
+                    return Err(OptionsError::Refused(format!(
+                        "{name} must be larger than 0, but was {number}"
+                    )));
+                }
+                Ok(_) => {}
+            }
+        }
         if self.kind.has(value) {
             return Ok(());
         }
         if self.name == "enable_optimized_twcs_queries" && value.eq_ignore_ascii_case("false") {
             return Err(OptionsError::Refused(
-                "enable_optimized_twcs_queries cannot be switched off: reads leave SSTables out whose clustering keys are \
-                 others, whatever the strategy; leave the option out or set it to 'true'"
+                "enable_optimized_twcs_queries cannot be switched off: reads skip SSTables without the requested \
+                 clustering keys, with every strategy; leave the option out or set it to 'true'"
                     .to_string(),
             ));
         }

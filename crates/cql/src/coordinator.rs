@@ -1,8 +1,16 @@
-//! The interface to the storage: the functions of a node that the execution of a statement needs.
+//! The interface between the execution of a statement and the node, in three traits by subject:
 //!
-//! A statement is planned and executed on the shard of its connection. The implementation of `Coordinator`
-//! finds the shard that owns a partition. The futures need not be `Send`, because the work of a shard stays
-//! on that shard.
+//! | trait | subject | needed by |
+//! |---|---|---|
+//! | [`Storage`] | schema and data | all statements |
+//! | [`Host`] | clock, randomness, identity, CPU, memory and log of the node | statements on data |
+//! | [`ClientState`] | the client that sent the request: its role, its limits | limits of results and batches; roles |
+//!
+//! A function that executes a statement requires the traits that it needs. [`Coordinator`] stands for all three.
+//!
+//! A statement is planned and executed on the shard of its connection. The implementation of `Storage` finds
+//! the shard that owns a partition. The futures need not be `Send`, because the work of a shard stays on that
+//! shard.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -15,7 +23,7 @@ use reader::{Page, ReadCommand};
 use uuid::Uuid;
 
 use crate::ResultMemory;
-use crate::modify::{BatchLimits, BatchSeverity};
+use crate::limits::{BatchLimits, BatchSeverity, ResultLimits};
 use crate::system::NodeInfo;
 
 /// Decides what to write to a partition, given its content and a timestamp in microseconds; `None` writes
@@ -26,36 +34,42 @@ pub type Decide = Box<dyn FnOnce(&Page, i64) -> Result<Option<Vec<Mutation>>, Cq
 /// Computes a schema change from the current catalog.
 pub type ChangeSchema = Box<dyn FnOnce(&Catalog) -> Changed + Send>;
 
-/// Limits of the result of a SELECT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResultLimits {
-    /// A page of a paged read ends when its cells reach this size.
-    pub page_bytes: u64,
-    /// A page also ends after this number of tombstones, even if it has no rows.
-    pub page_tombstones: u64,
-    /// An unpaged result larger than this is logged.
-    pub unpaged_soft_bytes: u64,
-    /// An unpaged result larger than this is refused.
-    pub unpaged_hard_bytes: u64,
-}
-
-impl Default for ResultLimits {
-    /// ScyllaDB's defaults.
-    fn default() -> Self {
-        Self {
-            page_bytes: 1 << 20,
-            page_tombstones: 10_000,
-            unpaged_soft_bytes: 1 << 20,
-            unpaged_hard_bytes: 100 << 20,
-        }
-    }
-}
-
-/// The services of the node; see the head of this file.
-pub trait Coordinator {
+/// The schema and the data, wherever they are stored.
+pub trait Storage {
     /// The schema as known to this shard.
     fn catalog(&self) -> Catalog;
 
+    /// Applies a write. Completes when the write is durable.
+    fn apply(&self, mutation: Mutation) -> impl Future<Output = Result<(), CqlError>>;
+
+    /// Applies several writes. After an error, some of them may have been applied. A crash keeps either all
+    /// or none of the writes that belong to one shard.
+    fn apply_batch(&self, mutations: Vec<Mutation>) -> impl Future<Output = Result<(), CqlError>>;
+
+    /// Reads the next page of a read.
+    fn read(&self, command: ReadCommand) -> impl Future<Output = Result<Page, CqlError>>;
+
+    /// Reads part of one partition, lets `decide` compute a write to that partition, and applies the write.
+    /// No other call of this method accesses the partition between the read and the write. Returns the page
+    /// that was read.
+    fn read_modify_write(
+        &self,
+        command: ReadCommand,
+        decide: Decide,
+    ) -> impl Future<Output = Result<Page, CqlError>>;
+
+    /// Changes the schema. Completes when the new schema is durable and known to every shard.
+    fn change_schema(
+        &self,
+        change: ChangeSchema,
+    ) -> impl Future<Output = Result<Vec<SchemaChange>, CqlError>>;
+
+    /// Removes all rows of a table.
+    fn truncate(&self, table: TableId) -> impl Future<Output = Result<(), CqlError>>;
+}
+
+/// The node and the shard on which a statement is executed.
+pub trait Host {
     /// The wall clock: microseconds since the Unix epoch.
     fn wall_us(&self) -> i64;
 
@@ -72,7 +86,46 @@ pub trait Coordinator {
     /// The id of this node. Counter updates are added to the counter shard with this id.
     fn host_id(&self) -> Uuid;
 
-    /// Memory limits of results.
+    /// Number of service levels that the node supports besides the default one.
+    fn service_levels_max(&self) -> usize {
+        0
+    }
+
+    /// Yields to other tasks of the shard if this task has used up its time slice. Called between rows.
+    fn maybe_yield(&self) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
+    /// The memory accounting of this shard's results; `None` if results are not counted.
+    fn result_memory(&self) -> Option<Rc<ResultMemory>> {
+        None
+    }
+
+    /// Logs a warning for the operator of the node.
+    fn log_warning(&self, _text: &str) {}
+
+    /// Logs a batch that is larger than a limit.
+    fn log_batch(&self, _severity: BatchSeverity, _text: &str) {}
+
+    /// Logs and counts a result that was refused memory. `text` describes the refusal.
+    fn log_memory_refused(&self, _text: &str) {}
+}
+
+/// The client that sent the request.
+pub trait ClientState {
+    /// The role that has logged in; `None` if the connection needed no login.
+    fn user(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// Hashes a password as this node's logins expect it, with a salt. The hash is deliberately slow, so it
+    /// is computed outside the shard's thread.
+    fn hash_password(&self, _password: &str) -> impl Future<Output = Result<String, CqlError>> {
+        let text = "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD";
+        std::future::ready(Err(CqlError::Invalid(text.to_string())))
+    }
+
+    /// Limits of results. Pages of a client that reads its answers slowly are smaller.
     fn result_limits(&self) -> ResultLimits {
         ResultLimits::default()
     }
@@ -82,73 +135,14 @@ pub trait Coordinator {
         BatchLimits::DEFAULT
     }
 
-    /// The memory accounting of this shard's results; `None` if results are not counted.
-    fn result_memory(&self) -> Option<Rc<ResultMemory>> {
-        None
-    }
-
-    /// Waits for the turn of a large result. The request is idle meanwhile, and does not count as a request
-    /// in flight.
-    fn set_aside<F: Future<Output = ()>>(&self, turn: F) -> impl Future<Output = ()> {
+    /// Waits for `turn`, the turn of a large result. Meanwhile the request is idle, and does not count as a
+    /// request in flight.
+    fn wait_idle<F: Future<Output = ()>>(&self, turn: F) -> impl Future<Output = ()> {
         turn
     }
-
-    /// The role that has logged in; `None` if the connection needed no login.
-    fn user(&self) -> Option<Arc<str>> {
-        None
-    }
-
-    /// Hashes a password for storage, with a salt. The hash is deliberately slow, so it is computed outside
-    /// the shard's thread.
-    fn hash_password(&self, _password: &str) -> impl Future<Output = Result<String, CqlError>> {
-        let text = "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD";
-        std::future::ready(Err(CqlError::Invalid(text.to_string())))
-    }
-
-    /// Number of service levels that the node supports besides the default one.
-    fn service_levels_max(&self) -> usize {
-        0
-    }
-
-    /// Logs a warning for the operator of the node.
-    fn warn(&self, _text: &str) {}
-
-    /// Logs a batch that is larger than a limit.
-    fn log_batch(&self, _severity: BatchSeverity, _text: &str) {}
-
-    /// Records that a result was refused memory. `what` describes the refusal.
-    fn memory_refused(&self, _what: &str) {}
-
-    /// Yields to other tasks of the shard if this task has used up its time slice. Called between rows.
-    fn give_way(&self) -> impl Future<Output = ()> {
-        std::future::ready(())
-    }
-
-    /// Applies a write. Completes when the write is durable.
-    fn apply(&self, mutation: Mutation) -> impl Future<Output = Result<(), CqlError>>;
-
-    /// Applies several writes. After an error, some of them may have been applied. A crash keeps either all
-    /// or none of the writes that belong to one shard.
-    fn apply_together(&self, mutations: Vec<Mutation>) -> impl Future<Output = Result<(), CqlError>>;
-
-    /// Reads the next page of a read.
-    fn read(&self, command: ReadCommand) -> impl Future<Output = Result<Page, CqlError>>;
-
-    /// Reads part of one partition, lets `decide` compute a write to that partition, and applies the write.
-    /// No other call of this method accesses the partition between the read and the write. Returns the page
-    /// that was read.
-    fn read_and_write(
-        &self,
-        command: ReadCommand,
-        decide: Decide,
-    ) -> impl Future<Output = Result<Page, CqlError>>;
-
-    /// Changes the schema. Completes when the new schema is durable and known to every shard.
-    fn change_schema(
-        &self,
-        change: ChangeSchema,
-    ) -> impl Future<Output = Result<Vec<SchemaChange>, CqlError>>;
-
-    /// Removes all rows of a table.
-    fn truncate(&self, table: TableId) -> impl Future<Output = Result<(), CqlError>>;
 }
+
+/// The node as one request sees it; see the head of this file.
+pub trait Coordinator: Storage + Host + ClientState {}
+
+impl<T: Storage + Host + ClientState> Coordinator for T {}

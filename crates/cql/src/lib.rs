@@ -8,6 +8,7 @@ mod coordinator;
 pub mod describe;
 mod error;
 pub mod function;
+mod limits;
 pub mod modify;
 mod outcome;
 pub mod restriction;
@@ -20,10 +21,13 @@ mod statement;
 pub mod system;
 pub mod term;
 pub mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use consistency::ConsistencyLevels;
-pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
+pub use coordinator::{ChangeSchema, ClientState, Coordinator, Decide, Host, Storage};
 pub use error::from_catalog;
+pub use limits::{BatchLimits, BatchSeverity, ResultLimits};
 pub use outcome::{CellBlocks, Execution, Outcome, ResultRows};
 pub use result_memory::{Growth, ResultCharge, ResultMemory, SMALL_RESULT_BYTES};
 pub use row_set::RowSet;

@@ -143,6 +143,15 @@ impl Prepared {
         })
     }
 
+    /// The columns of a SELECT's result; empty for other statements.
+    #[cfg(test)]
+    pub(crate) fn columns(&self) -> &[ColumnSpec] {
+        match &self.plan {
+            Plan::Select(select) => select.columns(),
+            _ => &[],
+        }
+    }
+
     /// Returns the id of a statement that is prepared while `keyspace` is in use.
     pub fn id_of(keyspace: Option<&str>, text: &str) -> [u8; 16] {
         let digest = Md5::new().chain_update(keyspace.unwrap_or_default()).chain_update(text);

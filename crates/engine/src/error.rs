@@ -56,18 +56,18 @@ impl fmt::Display for EngineError {
             }
             Self::File(error) => error.fmt(f),
             Self::DamagedLog(gaps) => {
-                write!(f, "the commit log is damaged, and what it held there is in no SSTable:")?;
+                write!(f, "the commit log is damaged, and the lost writes are in no SSTable:")?;
                 for gap in gaps {
                     write!(f, "\n  {gap}")?;
                 }
                 f.write_str(
-                    "\nrestore the files, or start with the option to skip what is damaged and lose it",
+                    "\nrestore the files, or start with the option to skip the damaged parts and lose their writes",
                 )
             }
             Self::Locked { data_dir, detail } => {
                 write!(f, "{} is in use: {detail}", data_dir.display())
             }
-            Self::TimedOut => f.write_str("the request's time was over before it was answered"),
+            Self::TimedOut => f.write_str("the request timed out before it was answered"),
             Self::Stopped => f.write_str("the engine has stopped"),
             Self::Start(detail) => write!(f, "the engine cannot start: {detail}"),
         }

@@ -254,7 +254,8 @@ async fn refuse_losses(files: &Files, options: &EngineOptions) -> Result<Vec<Gap
         let dir = crate::node::table_dir(&options.data_dir, &schema);
         if !files.exists(&dir).await? {
             return Err(EngineError::Invalid(format!(
-                "{} is missing, and without it no table is known; restore it from a backup, or move all of {} away to begin anew",
+                "{} is missing, and without it no table is known; restore it from a backup, or move all of {} away to start \
+                 with an empty node",
                 dir.display(),
                 options.data_dir.display()
             )));
@@ -263,7 +264,7 @@ async fn refuse_losses(files: &Files, options: &EngineOptions) -> Result<Vec<Gap
     let mut lost = vec![];
     for dir in [log_dir(options), schema_log_dir(options)] {
         if !files.exists(&dir).await? {
-            let detail = "the directory is missing, with what had not been flushed".to_string();
+            let detail = "the directory is missing, with the writes that were not flushed".to_string();
             lost.push(Gap { file: dir, offset_bytes: 0, len_bytes: 0, detail });
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use catalog::{Catalog, Keyspace, SchemaChange};
 use cql::system::NodeInfo;
-use cql::{ChangeSchema, Coordinator, Decide, Execution, Outcome, Prepared, from_catalog};
+use cql::{ChangeSchema, ClientState, Decide, Execution, Host, Outcome, Prepared, Storage, from_catalog};
 use model::{Mutation, TableId};
 use protocol::CqlError;
 use reader::block_on_ready;
@@ -82,11 +82,39 @@ fn refused<T>() -> Result<T, CqlError> {
     Err(CqlError::Invalid("only CREATE, ALTER and DROP have a place in a schema file".to_string()))
 }
 
-impl Coordinator for SchemaOnly {
+impl Storage for SchemaOnly {
     fn catalog(&self) -> Catalog {
         self.catalog.borrow().clone()
     }
 
+    async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn apply_batch(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn read(&self, _: ReadCommand) -> Result<Page, CqlError> {
+        refused()
+    }
+
+    async fn read_modify_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {
+        refused()
+    }
+
+    async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        let (catalog, changes) = change(&self.catalog()).map_err(from_catalog)?;
+        *self.catalog.borrow_mut() = catalog;
+        Ok(changes)
+    }
+
+    async fn truncate(&self, _: TableId) -> Result<(), CqlError> {
+        refused()
+    }
+}
+
+impl Host for SchemaOnly {
     fn wall_us(&self) -> i64 {
         self.clock_us.get()
     }
@@ -110,33 +138,9 @@ impl Coordinator for SchemaOnly {
     fn host_id(&self) -> Uuid {
         Uuid::nil()
     }
-
-    async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
-        refused()
-    }
-
-    async fn apply_together(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
-        refused()
-    }
-
-    async fn read(&self, _: ReadCommand) -> Result<Page, CqlError> {
-        refused()
-    }
-
-    async fn read_and_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {
-        refused()
-    }
-
-    async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
-        let (catalog, changes) = change(&self.catalog()).map_err(from_catalog)?;
-        *self.catalog.borrow_mut() = catalog;
-        Ok(changes)
-    }
-
-    async fn truncate(&self, _: TableId) -> Result<(), CqlError> {
-        refused()
-    }
 }
+
+impl ClientState for SchemaOnly {}
 
 #[cfg(test)]
 mod tests {

@@ -327,7 +327,7 @@ impl Client {
             // A truncate, a schema change or another compaction of the table stops running compactions.
             EngineError::Compaction(text) => {
                 text.contains("was stopped")
-                    || text.contains("is gone")
+                    || text.contains("was removed meanwhile")
                     || self.excuses.io
                     || self.excuses.no_space
                     || is_changing(self)

@@ -240,7 +240,10 @@ impl Run {
                 ));
                 // No files are removed from outside, so none may be reported missing. After a power loss it
                 // may be unknown whether any is missing.
-                let missed = report.missing_sstables.iter().find(|text| text.contains("was there"));
+                let missed = report
+                    .missing_sstables
+                    .iter()
+                    .find(|text| text.contains("existed when the node stopped"));
                 let client = self.client.borrow();
                 match missed {
                     Some(text) if !client.excuses.io && !client.is_decayed => Err(text.clone()),

@@ -30,6 +30,8 @@ impl Display for Statement {
             Self::CreateType(create) => create.fmt(f),
             Self::AlterType(alter) => alter.fmt(f),
             Self::DropType(drop) => drop.fmt(f),
+            Self::CreateIndex(create) => create.fmt(f),
+            Self::DropIndex(drop) => drop.fmt(f),
             Self::Describe(describe) => describe.fmt(f),
             Self::Access(access) => access.fmt(f),
             Self::Unsupported(unsupported) => f.write_str(unsupported.what),

@@ -54,7 +54,7 @@ fn two_of_one_size_are_merged_when_there_is_nothing_else_unless_forbidden() {
     check_on(
         &mut incremental(),
         &table,
-        "merge a b into a run of 100 MB each: nothing else to do: 2 of about 104.9 MB",
+        "merge a b into a run of 100 MB each: no other job: 2 of about 104.9 MB",
     );
 }
 
@@ -80,7 +80,7 @@ fn a_merge_of_runs_needs_a_fragment_of_each_and_one_more() {
 
 #[test]
 fn runs_that_share_most_are_merged_however_few() {
-    let said = "merge a b into a run of 100 MB each: 50 % of it is dead, by sketches of what they share";
+    let said = "merge a b into a run of 100 MB each: 50 % of it is dead, by sketches of the shared data";
     check(&mut incremental(), "100 same100, 100 same100", said);
     check(&mut incremental(), "100 same20, 100 same20", "nothing");
     check(&mut with(|options| options.overlap_threshold = 0.0), "100 same100, 100 same100", "nothing");
@@ -222,7 +222,7 @@ fn the_peers_collect_whole_tiers() {
     check("1000, 400 dead0.3, 100", "merge a b into a run of 100 MB each");
     check(
         "1000 dead0.3, 400, 100",
-        "merge a b into a run of 100 MB each: 30 % of it may be dropped, from 20 % on",
+        "merge a b into a run of 100 MB each: 30 % of it may be dropped; the threshold is 20 %",
     );
     check("1000 dead0.1, 400, 100", "nothing");
     check("1000 dead0.3 age80000, 400, 100", "nothing");
@@ -280,7 +280,8 @@ fn a_budget_into_which_no_job_fits_is_exceeded_by_the_smallest() {
         table
     };
     let text = "300, 100, 90, 310";
-    let said = "merge b c into a run of 15 MB each: the smallest job needs 199.2 MB, disk_budget leaves 10.5 MB: the budget is exceeded for a time";
+    let said = "merge b c into a run of 15 MB each: the smallest job needs 199.2 MB, disk_budget leaves 10.5 MB: the budget is \
+                exceeded temporarily";
     check_on(&mut incremental(), &with_budget(text, 500), said);
     // The space of the file system is a hard limit.
     check_on(&mut incremental(), &with_budget(text, 150), "nothing");
@@ -350,22 +351,22 @@ fn it_explains_what_it_looked_at() {
     assert_eq!(explained.plan, None);
     let expect = "\
 IncrementalCompactionStrategy: 5 SSTables, 1636.8 MB
-  SSTables in which all has expired: nothing to look at
+  SSTables in which all has expired: no candidates
   runs that share partitions:
-    2 of 1363.1 MB, about 314.6 MB of them dead: frees 0.30 bytes for each byte written, from 0.50 on
-    1 of 314.6 MB, about 0.0 MB of them dead: frees 0.00 bytes for each byte written, from 0.50 on
-    1 of 105.9 MB, about 0.0 MB of them dead: frees 0.00 bytes for each byte written, from 0.50 on
-    1 of 104.9 MB, about 0.0 MB of them dead: frees 0.00 bytes for each byte written, from 0.50 on
+    2 of 1363.1 MB, about 314.6 MB of them dead: frees 0.30 bytes for each byte written; the threshold is 0.50
+    1 of 314.6 MB, about 0.0 MB of them dead: frees 0.00 bytes for each byte written; the threshold is 0.50
+    1 of 105.9 MB, about 0.0 MB of them dead: frees 0.00 bytes for each byte written; the threshold is 0.50
+    1 of 104.9 MB, about 0.0 MB of them dead: frees 0.00 bytes for each byte written; the threshold is 0.50
   runs of about the same size:
     1 of 62.9 MB: too few, at least 4
     2 of 210.8 MB: too few, at least 4
     1 of 314.6 MB: too few, at least 4
     1 of 1048.6 MB: too few, at least 4
   tombstones that may be dropped:
-    1 of 62.9 MB, about 6.3 MB of them dead: 10 % of it may be dropped, from 20 % on
-  so: nothing is done";
+    1 of 62.9 MB, about 6.3 MB of them dead: 10 % of it may be dropped; the threshold is 20 %
+  result: no job";
     assert_eq!(explained.to_string(), expect);
     let taken = incremental().explain(&Table::new("100, 100, 100, 100").view());
-    assert!(taken.to_string().ends_with("so: 4 SSTables are merged: 4 of about 104.9 MB"), "{taken}");
+    assert!(taken.to_string().ends_with("result: 4 SSTables are merged: 4 of about 104.9 MB"), "{taken}");
     assert_eq!(taken.plan, incremental().next(&Table::new("100, 100, 100, 100").view()));
 }

@@ -23,7 +23,7 @@ fn level_zero_goes_to_level_one_with_what_it_overlaps() {
     check(
         &mut lcs(),
         "a 9 0-49, b 9 20-59, c 10 L1 40-59, d 10 L1 60-99",
-        "merge a b c into level 1 of 10 MB each: 2 of level 0 go to level 1",
+        "merge a b c into level 1 of 10 MB each: 2 of level 0 move to level 1",
     );
     check(&mut lcs(), "a 10", "merge a into level 1 of 10 MB each");
 }
@@ -165,7 +165,11 @@ fn one_alone_may_get_its_level_only() {
 #[test]
 fn tombstones_from_the_highest_level_the_most_first() {
     let table = "a 10 L1 0-9 dead0.9, b 100 L2 20-29 dead0.3, c 10 L2 30-39 dead0.5, d 1 40-49 dead0.9";
-    check(&mut lcs(), table, "merge c into level 2 of 10 MB each: 50 % of it may be dropped, from 20 % on");
+    check(
+        &mut lcs(),
+        table,
+        "merge c into level 2 of 10 MB each: 50 % of it may be dropped; the threshold is 20 %",
+    );
     check(&mut lcs(), "d 1 40-49 dead0.9", "merge d");
 }
 

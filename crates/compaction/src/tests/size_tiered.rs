@@ -36,7 +36,7 @@ fn two_are_enough_when_there_is_nothing_else_unless_the_minimum_is_enforced() {
     let mut table = Table::new("100, 110, 900");
     check_on(&mut stcs(), &table, "nothing");
     table.enforce_min_threshold = false;
-    check_on(&mut stcs(), &table, "merge a b: nothing else to do: 2 of about 110.1 MB");
+    check_on(&mut stcs(), &table, "merge a b: no other job: 2 of about 110.1 MB");
     let mut better = Table::new("100, 110, 900, 900, 900, 900");
     better.enforce_min_threshold = false;
     check_on(&mut stcs(), &better, "merge c d e f");
@@ -63,7 +63,7 @@ fn a_tombstone_compaction_takes_the_oldest_of_the_largest_tier() {
     check(
         &mut stcs(),
         "100 dead0.5 t1 0-9, 900 dead0.2 t5 10-19, 900 dead0.3 t4 20-29, 100 30-39",
-        "merge c: 30 % of it may be dropped, from 20 % on",
+        "merge c: 30 % of it may be dropped; the threshold is 20 %",
     );
     check(&mut stcs(), "100 dead0.19", "nothing");
     let off = TombstoneRules { enabled: false, ..TombstoneRules::default() };

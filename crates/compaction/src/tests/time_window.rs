@@ -46,7 +46,7 @@ fn a_closed_window_becomes_one_and_then_is_left_alone() {
     check(
         &mut strategy,
         "100 t1, 900 t2, 5 t101",
-        "merge a b by 100 s: the window from 0 us is closed: its 2 become one",
+        "merge a b by 100 s: the window from 0 us is closed: its 2 are merged into one",
     );
     check(&mut strategy, "1000 t1-2, 5 t101", "nothing");
     // A single small SSTable that arrives late, by repair.
@@ -111,7 +111,7 @@ fn tombstones_only_if_asked_for() {
     check(&mut twcs(), "9 t1 dead0.9", "nothing");
     let mut asked = twcs();
     asked.tombstones = TombstoneRules::default();
-    check(&mut asked, "9 t1 dead0.9", "merge a by 100 s: 90 % of it may be dropped, from 20 % on");
+    check(&mut asked, "9 t1 dead0.9", "merge a by 100 s: 90 % of it may be dropped; the threshold is 20 %");
 }
 
 #[test]

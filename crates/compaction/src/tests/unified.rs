@@ -146,7 +146,11 @@ fn outputs_and_flushes_are_cut_at_the_same_tokens() {
 fn what_has_expired_goes_with_the_next_job() {
     check(&mut ucs("N"), "10 dies5 t1-2, 10 t3-4, 10 t3-4", "merge b c, drop a");
     check(&mut ucs("N"), "10 dies5 t1-2", "drop a: all in 1 has expired");
-    check(&mut ucs("T4"), "10 dead0.5, 10 0-9 t3-4", "merge a: 50 % of it may be dropped, from 20 % on");
+    check(
+        &mut ucs("T4"),
+        "10 dead0.5, 10 0-9 t3-4",
+        "merge a: 50 % of it may be dropped; the threshold is 20 %",
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use catalog::{Access, CatalogError};
 use protocol::CqlError;
 use syntax::AccessStatement;
 
-use crate::{Coordinator, Outcome};
+use crate::{Coordinator, Outcome, Storage};
 
 /// Executes a statement.
 ///
@@ -145,7 +145,7 @@ fn unauthorized<T>(text: &str) -> Result<T, CqlError> {
     Err(CqlError::Unauthorized(text.to_string()))
 }
 
-async fn change<C: Coordinator>(
+async fn change<C: Storage>(
     coordinator: &C,
     change: impl FnOnce(&mut Access) -> Result<(), CatalogError> + Send + 'static,
 ) -> Result<Outcome, CqlError> {

@@ -6,9 +6,9 @@ use syntax::{Password, RoleOptions};
 
 use super::{Actor, change, unauthorized};
 use crate::error::invalid;
-use crate::{Coordinator, Outcome};
+use crate::{ClientState, Outcome, Storage};
 
-pub(super) async fn create<C: Coordinator>(
+pub(super) async fn create<C: Storage + ClientState>(
     actor: &Actor,
     coordinator: &C,
     name: &str,
@@ -27,7 +27,7 @@ pub(super) async fn create<C: Coordinator>(
     change(coordinator, move |access| access.create_role(&name, role, if_not_exists)).await
 }
 
-pub(super) async fn alter<C: Coordinator>(
+pub(super) async fn alter<C: Storage + ClientState>(
     actor: &Actor,
     coordinator: &C,
     name: &str,
@@ -66,7 +66,7 @@ pub(super) async fn alter<C: Coordinator>(
     change(coordinator, move |access| access.alter_role(&name, role)).await
 }
 
-pub(super) async fn drop<C: Coordinator>(
+pub(super) async fn drop<C: Storage>(
     actor: &Actor,
     coordinator: &C,
     name: &str,
@@ -87,7 +87,7 @@ pub(super) async fn drop<C: Coordinator>(
     change(coordinator, move |access| access.drop_role(&name)).await
 }
 
-async fn changed<C: Coordinator>(coordinator: &C, options: &RoleOptions) -> Result<RoleChange, CqlError> {
+async fn changed<C: ClientState>(coordinator: &C, options: &RoleOptions) -> Result<RoleChange, CqlError> {
     let salted_hash = match &options.password {
         None => None,
         Some(Password::Plain(password)) => Some(coordinator.hash_password(password).await?),

@@ -28,7 +28,7 @@ impl Node {
     }
 
     fn try_run(&self, text: &str) -> Result<Outcome, CqlError> {
-        let prepared = Prepared::new(&crate::Coordinator::catalog(&self.0), None, text)?;
+        let prepared = Prepared::new(&crate::Storage::catalog(&self.0), None, text)?;
         let execution =
             Execution { now_us: 0, timestamp_us: None, now_s: None, page_rows: None, paging_state: None };
         block_on_ready(prepared.execute(&self.0, &Default::default(), &execution, &mut vec![]))
@@ -120,7 +120,7 @@ fn who_is_no_superuser_may_less() {
     node.run("CREATE ROLE ann WITH PASSWORD = 'p' AND LOGIN = true");
     node.0.set_user(Some("ann"));
     node.run("ALTER ROLE ann WITH PASSWORD = 'q'");
-    let hash = crate::Coordinator::catalog(&node.0).access().role("ann").unwrap().salted_hash.clone();
+    let hash = crate::Storage::catalog(&node.0).access().role("ann").unwrap().salted_hash.clone();
     assert_eq!(hash.as_deref(), Some("q"));
     node.refused(
         "CREATE ROLE x WITH SUPERUSER = true",

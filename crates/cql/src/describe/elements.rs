@@ -1,8 +1,11 @@
 //! Schema objects that can be described: their names, and the CQL that creates them.
 
-use catalog::{Catalog, Internals, Keyspace, Table, describe_keyspace, describe_table_with, describe_type};
-use model::CqlType;
+use catalog::{
+    Catalog, Internals, Keyspace, Table, describe_index, describe_keyspace, describe_table_with,
+    describe_type,
+};
 use model::types::{CqlValue, UserType, push_identifier};
+use model::{CqlType, IndexDefinition};
 
 use crate::RowSet;
 
@@ -11,6 +14,7 @@ pub(super) enum Element<'a> {
     Keyspace(&'a Keyspace),
     Table(&'a Table),
     Type(&'a UserType),
+    Index(&'a Table, &'a IndexDefinition),
 }
 
 impl<'a> Element<'a> {
@@ -20,6 +24,7 @@ impl<'a> Element<'a> {
             Self::Keyspace(keyspace) => (&keyspace.name, "keyspace", &keyspace.name),
             Self::Table(table) => (&table.schema.keyspace, "table", &table.schema.name),
             Self::Type(user) => (&user.keyspace, "type", &user.name),
+            Self::Index(table, index) => (&table.schema.keyspace, "index", &index.name),
         };
         let identifier = |name: &str| {
             let mut out = String::new();
@@ -34,16 +39,23 @@ impl<'a> Element<'a> {
             Self::Keyspace(keyspace) => describe_keyspace(keyspace),
             Self::Table(table) => describe_table_with(&table.schema, &table.settings, internals),
             Self::Type(user) => describe_type(user),
+            Self::Index(table, index) => describe_index(&table.schema, index),
         }
     }
 }
 
-/// Returns the keyspace, its types and its tables, in an order in which they can be created.
+/// Returns the keyspace, its types, tables and indexes, in an order in which they can be created.
 pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
-    elements.extend(catalog.tables(&keyspace.name).map(|table| Element::Table(table)));
+    elements.extend(catalog.tables(&keyspace.name).flat_map(|table| of_table(table)));
     elements
+}
+
+/// Returns the table and its indexes, which are sorted by name.
+pub(super) fn of_table(table: &Table) -> impl Iterator<Item = Element<'_>> {
+    let indexes = table.schema.indexes.iter().map(|index| Element::Index(table, index));
+    std::iter::once(Element::Table(table)).chain(indexes)
 }
 
 /// Sorts types by name, but each type after the types that it uses.

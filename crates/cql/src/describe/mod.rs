@@ -55,7 +55,7 @@ pub fn describe(
                 false => elements::of_keyspace(catalog, keyspace),
             })
         }
-        DescribeTarget::Table(name) => statements(vec![Element::Table(scope.table(name)?)]),
+        DescribeTarget::Table(name) => statements(elements::of_table(scope.table(name)?).collect()),
         DescribeTarget::Type(name) => {
             let keyspace = scope.keyspace_of(name)?;
             match catalog.user_type(&keyspace.name, name.name.as_str()) {
@@ -66,6 +66,9 @@ pub fn describe(
         DescribeTarget::Index(name) => {
             let keyspace = scope.keyspace_of(name)?;
             let (index, keyspace) = (name.name.as_str(), keyspace.name.as_str());
+            if let Some(found) = scope.index(keyspace, index) {
+                return statements(vec![found]);
+            }
             invalid(format!("Table for existing index '{index}' not found in '{keyspace}'"))
         }
         DescribeTarget::MaterializedView(name) => scope.not_found("Materialized view", name),
@@ -115,6 +118,12 @@ impl<'a> Scope<'a> {
         }
     }
 
+    fn index(&self, keyspace: &str, name: &str) -> Option<Element<'a>> {
+        let table = self.catalog.indexed_table(keyspace, name)?;
+        let index = table.schema.indexes.iter().find(|index| index.name == name)?;
+        Some(Element::Index(table, index))
+    }
+
     fn not_found<T>(&self, what: &str, name: &QualifiedName) -> Result<T, CqlError> {
         let keyspace = self.keyspace_of(name)?;
         invalid(format!("{what} '{}' not found in '{}'", name.name.as_str(), keyspace.name))
@@ -130,7 +139,7 @@ impl<'a> Scope<'a> {
         Ok(elements::names(&all))
     }
 
-    /// Resolves a name as a keyspace or a table, in this order.
+    /// Resolves a name as a keyspace, a table or an index, in this order.
     fn any(&self, name: &QualifiedName) -> Result<Vec<Element<'a>>, CqlError> {
         let text = name.name.as_str();
         if name.keyspace.is_none()
@@ -142,8 +151,11 @@ impl<'a> Scope<'a> {
             name.keyspace.as_ref().map(|keyspace| keyspace.as_str()).or(self.in_use).unwrap_or(text);
         let keyspace = self.existing(keyspace)?;
         match self.catalog.table(&keyspace.name, text) {
-            Some(table) => Ok(vec![Element::Table(table)]),
-            None => invalid(format!("'{text}' not found in keyspace '{}'", keyspace.name)),
+            Some(table) => Ok(elements::of_table(table).collect()),
+            None => match self.index(&keyspace.name, text) {
+                Some(index) => Ok(vec![index]),
+                None => invalid(format!("'{text}' not found in keyspace '{}'", keyspace.name)),
+            },
         }
     }
 }

@@ -11,13 +11,14 @@ use protocol::CqlError;
 use syntax::{ArithmeticOp, Term};
 
 use super::calendar;
-use super::number::{Decimal, Number, is_numeric, power_of_ten};
-use super::resolve::{Arg, Signature};
+use super::number::{Decimal, NUMERIC, Number, is_numeric, power_of_ten};
+use super::resolve::{Arg, Fit, Signature};
 use crate::error::invalid;
-use crate::term::{Planner, literal_fits};
+use crate::term::{Planner, is_assignable, literal_fits};
 
-/// Minimum number of decimal places of a quotient of decimals, before trailing zeros are removed.
-const QUOTIENT_SCALE: i32 = 32;
+/// Minimum number of significant digits and of decimal places of a quotient of decimals, before trailing zeros
+/// are removed. Source: Cassandra 5.0 `DecimalType.java`.
+const QUOTIENT_DIGITS: i32 = 32;
 const QUOTIENT_SCALE_MAX: i32 = 1_000;
 
 /// Resolves the operator for the types of its operands. Error messages call the operands by `names`.
@@ -44,16 +45,7 @@ pub fn resolve(
             let time = wanted.expect("a time is wanted").without_reversed().clone();
             times(op, &time, &CqlType::Duration).map_or_else(unsupported, Ok)
         }
-        // Only a duration can be added to a date. A timestamp, however, is also a number.
-        (Some(left), None) if *left.without_reversed() == CqlType::Date => {
-            times(op, &left, &CqlType::Duration).map_or_else(unsupported, Ok)
-        }
-        (None, _) | (_, None) => invalid!(
-            "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
-            op.symbol(),
-            names[0],
-            names[1]
-        ),
+        (None, _) | (_, None) => only_fitting(planner, op, args, names, wanted),
         (Some(left), Some(right)) if is_string(&left) && is_string(&right) && op == ArithmeticOp::Add => {
             Ok(strings(left, right))
         }
@@ -64,6 +56,48 @@ pub fn resolve(
             Ok(numbers(op, &left, &right))
         }
         _ => unsupported(),
+    }
+}
+
+/// Returns the only overload of the operator that accepts the operands and gives the wanted type. This is how
+/// bind markers get their types.
+fn only_fitting(
+    planner: &Planner<'_>,
+    op: ArithmeticOp,
+    args: &[Arg<'_>],
+    names: [&str; 2],
+    wanted: Option<&CqlType>,
+) -> Result<Signature, CqlError> {
+    const STRINGS: [CqlType; 2] = [CqlType::Text, CqlType::Ascii];
+    let pairs = |types: &'static [CqlType]| {
+        types.iter().flat_map(move |left| types.iter().map(move |right| (left, right)))
+    };
+    let numeric = pairs(&NUMERIC).map(|(left, right)| numbers(op, left, right));
+    let of_times = [CqlType::Timestamp, CqlType::Date];
+    let of_times = of_times.iter().filter_map(|ty| times(op, ty, &CqlType::Duration));
+    let of_strings = pairs(&STRINGS).filter(|_| op == ArithmeticOp::Add);
+    let of_strings = of_strings.map(|(left, right)| strings(left.clone(), right.clone()));
+    let mut fitting = vec![];
+    for overload in numeric.chain(of_times).chain(of_strings) {
+        if wanted.is_some_and(|wanted| !is_assignable(wanted, &overload.result)) {
+            continue;
+        }
+        let fits = [args[0].fits(planner, &overload.args[0])?, args[1].fits(planner, &overload.args[1])?];
+        if !fits.contains(&Fit::No) {
+            fitting.push(overload);
+        }
+    }
+    match &fitting[..] {
+        [only] => Ok(only.clone()),
+        [] => {
+            invalid!("the '{}' operation is not supported between {} and {}", op.symbol(), names[0], names[1])
+        }
+        _ => invalid!(
+            "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
+            op.symbol(),
+            names[0],
+            names[1]
+        ),
     }
 }
 
@@ -299,8 +333,13 @@ fn decimals(op: ArithmeticOp, a: &Decimal, b: &Decimal) -> Result<Decimal, Strin
             return Err("BigInteger divide by zero".to_string());
         }
         ArithmeticOp::Divide => {
-            let scale = scale.clamp(QUOTIENT_SCALE, QUOTIENT_SCALE_MAX);
-            divided(a, b, scale).map_err(text)?
+            // Estimated position of the quotient's first digit. The estimate is at most one digit off.
+            let first_digit = a.integer_digits() - b.integer_digits();
+            let scale = (i64::from(QUOTIENT_DIGITS) - first_digit)
+                .max(i64::from(scale))
+                .clamp(i64::from(QUOTIENT_DIGITS), i64::from(QUOTIENT_SCALE_MAX));
+            let scale = i32::try_from(scale).map_err(|_| "the scale is too large")?;
+            divided(a, b, scale).map_err(text)?.without_trailing_zeros()
         }
         ArithmeticOp::Remainder => {
             let (a, b) = aligned()?;
@@ -309,7 +348,7 @@ fn decimals(op: ArithmeticOp, a: &Decimal, b: &Decimal) -> Result<Decimal, Strin
     })
 }
 
-/// Divides to `scale` decimal places, rounding half away from zero, and removes trailing zeros.
+/// Divides to `scale` decimal places, rounding half away from zero.
 pub fn divided(a: &Decimal, b: &Decimal, scale: i32) -> Result<Decimal, CqlError> {
     // a × 10^-as / (b × 10^-bs) = q × 10^-scale
     let shift = i64::from(scale) - i64::from(a.scale) + i64::from(b.scale);
@@ -322,16 +361,7 @@ pub fn divided(a: &Decimal, b: &Decimal, scale: i32) -> Result<Decimal, CqlError
     let zero = BigInt::from(0);
     let negative = (above < zero) != (below < zero);
     let (above, below) = (BigInt::from(above.magnitude().clone()), BigInt::from(below.magnitude().clone()));
-    let mut quotient: BigInt = (above * 2 + &below) / (below * 2);
-    let mut scale = scale;
-    let ten = BigInt::from(10);
-    while scale > 0 && quotient != zero && &quotient % &ten == zero {
-        quotient /= &ten;
-        scale -= 1;
-    }
-    if quotient == zero {
-        scale = 0;
-    }
+    let quotient: BigInt = (above * 2 + &below) / (below * 2);
     Ok(Decimal { unscaled: if negative { -quotient } else { quotient }, scale })
 }
 

@@ -94,7 +94,8 @@ pub fn describe(term: &Term) -> String {
     }
 }
 
-/// Prepares a call in a selection. Each argument is a term or an already prepared expression.
+/// Prepares a call in a selection. Each argument is a term or an already prepared expression. Errors call the
+/// arguments by `names`.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -102,9 +103,9 @@ pub fn call(
     planner: &mut Planner<'_>,
     name: &QualifiedName,
     args: Vec<Arg<'_>>,
-    wanted: Option<&CqlType>,
+    names: &[String],
 ) -> Result<(Expr, CqlType), CqlError> {
-    let signature = resolve::call(planner, name, &args, wanted)?;
+    let signature = resolve::call(planner, name, &args, names, None)?;
     apply(planner, &signature, args, Place::Selection)
 }
 
@@ -198,7 +199,7 @@ fn arguments(term: &Term) -> Vec<Arg<'_>> {
 fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) -> Result<Signature, CqlError> {
     let args = arguments(term);
     match term {
-        Term::Call { name, .. } => resolve::call(planner, name, &args, wanted),
+        Term::Call { name, .. } => resolve::call(planner, name, &args, &[], wanted),
         Term::Cast { ty, .. } => resolve_cast(planner, &args[0], ty),
         Term::Arithmetic { op, left, right, .. } => {
             let names = [left.to_string(), right.to_string()];

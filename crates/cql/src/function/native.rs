@@ -10,12 +10,11 @@ use super::{collection, decimal_math, floor, json, mask, time};
 use crate::restriction::key::partition_key;
 use crate::term::Planner;
 
-/// Types with functions that convert their values to and from blobs.
-const SCALARS: [(&str, CqlType); 20] = [
+/// Types with functions that convert their values to and from blobs. Counters have none.
+const SCALARS: [(&str, CqlType); 19] = [
     ("ascii", CqlType::Ascii),
     ("bigint", CqlType::BigInt),
     ("boolean", CqlType::Boolean),
-    ("counter", CqlType::Counter),
     ("date", CqlType::Date),
     ("decimal", CqlType::Decimal),
     ("double", CqlType::Double),
@@ -74,7 +73,6 @@ fn blob(name: &str) -> Option<Signature> {
     let of = name.clone();
     Some(Signature::new(&name, [CqlType::Blob], result, move |args| {
         let value = args[0];
-        let ty = if ty.is_counter() { &CqlType::BigInt } else { &ty };
         match ty.validate(value) {
             Ok(()) => Ok(Some(value.to_vec())),
             Err(_) => crate::error::invalid!(

@@ -29,7 +29,7 @@ pub struct Decimal {
     pub scale: i32,
 }
 
-pub const NUMERIC: [CqlType; 9] = [
+pub static NUMERIC: [CqlType; 9] = [
     CqlType::TinyInt,
     CqlType::SmallInt,
     CqlType::Int,
@@ -139,7 +139,8 @@ impl Number {
             Self::Decimal(decimal) => return Ok(decimal.clone()),
             Self::Float(value) if value.is_finite() => format!("{value:?}"),
             Self::Double(value) if value.is_finite() => format!("{value:?}"),
-            other => return invalid!("{} cannot be a decimal", other.to_f64()),
+            other if other.to_f64().is_nan() => return invalid!("A NaN cannot be converted into a decimal"),
+            _ => return invalid!("An infinite number cannot be converted into a decimal"),
         };
         let bytes = CqlType::Decimal.bytes_of(&text)?;
         match CqlValue::decode(&CqlType::Decimal, &bytes)? {
@@ -172,6 +173,25 @@ pub fn power_of_ten(digits: i64) -> Result<BigInt, CqlError> {
 impl Decimal {
     fn text(&self) -> String {
         format!("{}e{}", self.unscaled, -i64::from(self.scale))
+    }
+
+    /// Number of digits before the decimal point; negative for zeros after it.
+    pub fn integer_digits(&self) -> i64 {
+        self.unscaled.magnitude().to_string().len() as i64 - i64::from(self.scale)
+    }
+
+    /// Returns the same number without trailing zeros. The scale may become negative.
+    pub fn without_trailing_zeros(mut self) -> Self {
+        let (zero, ten) = (BigInt::from(0), BigInt::from(10));
+        if self.unscaled == zero {
+            self.scale = 0;
+            return self;
+        }
+        while self.scale > i32::MIN && &self.unscaled % &ten == zero {
+            self.unscaled /= &ten;
+            self.scale -= 1;
+        }
+        self
     }
 
     /// Truncates to an integer.

@@ -9,7 +9,7 @@ use model::CqlType;
 use protocol::CqlError;
 use syntax::{QualifiedName, Term};
 
-use super::{collection, json, native, with_values, written};
+use super::{Aggregate, collection, json, native, with_values, written};
 use crate::error::invalid;
 use crate::term::{Env, Expr, Planner, ScalarFunction, is_assignable, literal_fits};
 
@@ -154,6 +154,7 @@ pub fn full_name(written: &str) -> String {
 }
 
 /// Resolves a call of a function by its name. `wanted` is the type of the place that receives the result.
+/// Errors call the arguments by `names`, or show them if there are no names.
 ///
 /// # Errors
 /// There is no such function, or no overload accepts the arguments.
@@ -161,11 +162,15 @@ pub fn call(
     planner: &Planner<'_>,
     name: &QualifiedName,
     args: &[Arg<'_>],
+    names: &[String],
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
     let known = match &name.keyspace {
         Some(keyspace) if keyspace.text != "system" => None,
         _ if json::is_from_json(&name.name.text) => Some(json::from_json(&name.name.text, wanted)?),
+        _ if Aggregate::is_name(&name.name.text) => {
+            return invalid!("Aggregation function are not supported in the where clause");
+        }
         _ => {
             let types = args.iter().map(|arg| match arg {
                 // A list argument of a similarity function is a vector. The number of its elements is part of
@@ -187,7 +192,7 @@ pub fn call(
         }
     };
     match known {
-        Some(overloads) => pick(planner, &written(name), overloads, args, wanted),
+        Some(overloads) => pick(planner, &written(name), overloads, (args, names), wanted),
         None => invalid!("Unknown function '{}'", written(name)),
     }
 }
@@ -197,7 +202,7 @@ pub fn pick(
     planner: &Planner<'_>,
     name: &str,
     mut overloads: Vec<Signature>,
-    args: &[Arg<'_>],
+    (args, names): (&[Arg<'_>], &[String]),
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
     if let [only] = &overloads[..] {
@@ -211,6 +216,7 @@ pub fn pick(
         }
         for (number, (arg, ty)) in args.iter().zip(&only.args).enumerate() {
             if arg.fits(planner, ty)? == Fit::No {
+                let arg = names.get(number).cloned().unwrap_or_else(|| arg.to_string());
                 return invalid!(
                     "Type error: {arg} cannot be passed as argument {number} of function {full_name} of type {}",
                     ty.to_cql()

@@ -103,11 +103,11 @@ fn ms_of_timeuuid(uuid: u128) -> i64 {
     (ticks as i64 - UUID_EPOCH_TICKS).div_euclid(TICKS_PER_MS)
 }
 
-/// Builds a UUID of version 1; `None` if the time does not fit.
-fn timeuuid(ticks: i64, low: u64) -> Option<[u8; 16]> {
-    let ticks = u64::try_from(ticks.checked_add(UUID_EPOCH_TICKS)?).ok().filter(|ticks| ticks >> 60 == 0)?;
-    let high = ticks << 32 | (ticks >> 32 & 0xFFFF) << 16 | 0x1000 | ticks >> 48;
-    Some((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+/// Builds a UUID of version 1. As in Cassandra, a time beyond the range of UUIDs keeps its lowest 60 bits.
+fn timeuuid(ticks: i64, low: u64) -> [u8; 16] {
+    let ticks = ticks.wrapping_add(UUID_EPOCH_TICKS) as u64;
+    let high = ticks << 32 | (ticks >> 32 & 0xFFFF) << 16 | 0x1000 | (ticks >> 48 & 0x0FFF);
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
 }
 
 /// Returns a timeuuid with the clock in microseconds. The other bits are random, so that timeuuids are
@@ -116,17 +116,13 @@ fn now(env: &Env<'_>) -> Vec<u8> {
     let low = (env.random)() & !(0x3 << 62) | 0x2 << 62;
     // The multicast bit marks a random node id, which is not the address of a network card.
     let ticks = env.now_us.saturating_mul(10);
-    timeuuid(ticks, low | 1 << 40).unwrap_or_default().to_vec()
+    timeuuid(ticks, low | 1 << 40).to_vec()
 }
 
 fn timeuuid_of(name: &str, extra_ticks: i64, low: u64) -> Signature {
     Signature::new(name, [CqlType::Timestamp], CqlType::TimeUuid, move |args| {
         let Ok(bytes) = <[u8; 8]>::try_from(args[0]) else { return Ok(None) };
-        let ms = i64::from_be_bytes(bytes);
-        let ticks = ms.checked_mul(TICKS_PER_MS).and_then(|ticks| ticks.checked_add(extra_ticks));
-        match ticks.and_then(|ticks| timeuuid(ticks, low)) {
-            Some(uuid) => Ok(Some(uuid.to_vec())),
-            None => invalid!("The timestamp {ms} is out of the range of timeuuids"),
-        }
+        let ticks = i64::from_be_bytes(bytes).wrapping_mul(TICKS_PER_MS).wrapping_add(extra_ticks);
+        Ok(Some(timeuuid(ticks, low).to_vec()))
     })
 }

@@ -9,33 +9,7 @@ use syntax::BatchKind;
 use super::change::Change;
 use super::using::Using;
 use crate::error::invalid;
-
-/// Batch sizes above which a warning is given or the batch is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchLimits {
-    /// A batch of several partitions larger than this is answered with a warning.
-    pub warn_bytes: u64,
-    /// A batch of several partitions larger than this is refused.
-    pub fail_bytes: u64,
-    /// An unlogged batch with more partitions than this is answered with a warning.
-    pub unlogged_partitions: u64,
-}
-
-impl BatchLimits {
-    /// Cassandra's defaults.
-    pub const DEFAULT: Self = Self { warn_bytes: 5 << 10, fail_bytes: 50 << 10, unlogged_partitions: 10 };
-}
-
-/// Reason for logging a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchSeverity {
-    /// The batch is larger than `fail_bytes` and is refused.
-    TooLarge,
-    /// The batch is larger than `warn_bytes`.
-    Large,
-    /// The batch is unlogged and has more than `unlogged_partitions` partitions.
-    Spread,
-}
+use crate::limits::{BatchLimits, BatchSeverity};
 
 /// One write of a batch, with its size for the limits.
 #[derive(Clone, Copy, Debug)]
@@ -90,56 +64,54 @@ pub fn check(kind: BatchKind, changes: &[&Change], using: &Using) -> Result<(), 
     Ok(())
 }
 
-impl BatchLimits {
-    /// Checks a batch against the limits. A large batch is logged and adds a warning for the client. The
-    /// check must run before any write of the batch.
-    ///
-    /// As in Cassandra, a batch for a single partition of a keyspace may have any size.
-    ///
-    /// # Errors
-    /// The batch is larger than `fail_bytes`.
-    pub fn check(
-        &self,
-        kind: BatchKind,
-        writes: &[SizedWrite<'_>],
-        mut log: impl FnMut(BatchSeverity, &str),
-        warnings: &mut Vec<String>,
-    ) -> Result<(), CqlError> {
-        let is_same =
-            |a: &SizedWrite<'_>, b: &SizedWrite<'_>| a.key == b.key && a.schema.keyspace == b.schema.keyspace;
-        if writes.windows(2).all(|pair| is_same(&pair[0], &pair[1])) {
-            return Ok(());
-        }
-        let bytes: u64 = writes.iter().map(|write| write.bytes).sum();
-        if bytes > self.fail_bytes {
-            let text = size_text(&names(writes), bytes, self.fail_bytes, show_bytes);
-            log(BatchSeverity::TooLarge, &format!("{text} (see batch_size_fail_threshold)"));
-            return invalid!("Batch too large");
-        }
-        if bytes > self.warn_bytes {
-            let names = names(writes);
-            log(BatchSeverity::Large, &size_text(&names, bytes, self.warn_bytes, show_bytes));
-            warnings.push(size_text(&names, bytes, self.warn_bytes, |bytes| bytes.to_string()));
-        }
-        if kind != BatchKind::Logged && writes.len() as u64 > self.unlogged_partitions {
-            let mut keys: Vec<&[u8]> = writes.iter().map(|write| write.key.bytes()).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            if keys.len() as u64 > self.unlogged_partitions {
-                let names = names(writes);
-                let text = format!(
-                    "Unlogged batch covering {} partitions detected against table{} [{}]. You should use a logged batch \
-                     for atomicity, or asynchronous writes for performance.",
-                    keys.len(),
-                    if names.len() == 1 { "" } else { "s" },
-                    names.join(", "),
-                );
-                log(BatchSeverity::Spread, &text);
-                warnings.push(text);
-            }
-        }
-        Ok(())
+/// Checks a batch against the limits. A large batch is logged and adds a warning for the client. The
+/// check must run before any write of the batch.
+///
+/// As in Cassandra, a batch for a single partition of a keyspace may have any size.
+///
+/// # Errors
+/// The batch is larger than `fail_bytes`.
+pub fn check_size(
+    limits: &BatchLimits,
+    kind: BatchKind,
+    writes: &[SizedWrite<'_>],
+    mut log: impl FnMut(BatchSeverity, &str),
+    warnings: &mut Vec<String>,
+) -> Result<(), CqlError> {
+    let is_same =
+        |a: &SizedWrite<'_>, b: &SizedWrite<'_>| a.key == b.key && a.schema.keyspace == b.schema.keyspace;
+    if writes.windows(2).all(|pair| is_same(&pair[0], &pair[1])) {
+        return Ok(());
     }
+    let bytes: u64 = writes.iter().map(|write| write.bytes).sum();
+    if bytes > limits.fail_bytes {
+        let text = size_text(&names(writes), bytes, limits.fail_bytes, show_bytes);
+        log(BatchSeverity::TooLarge, &format!("{text} (see batch_size_fail_threshold)"));
+        return invalid!("Batch too large");
+    }
+    if bytes > limits.warn_bytes {
+        let names = names(writes);
+        log(BatchSeverity::Large, &size_text(&names, bytes, limits.warn_bytes, show_bytes));
+        warnings.push(size_text(&names, bytes, limits.warn_bytes, |bytes| bytes.to_string()));
+    }
+    if kind != BatchKind::Logged && writes.len() as u64 > limits.unlogged_partitions {
+        let mut keys: Vec<&[u8]> = writes.iter().map(|write| write.key.bytes()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() as u64 > limits.unlogged_partitions {
+            let names = names(writes);
+            let text = format!(
+                "Unlogged batch covering {} partitions detected against table{} [{}]. You should use a logged batch \
+                 for atomicity, or asynchronous writes for performance.",
+                keys.len(),
+                if names.len() == 1 { "" } else { "s" },
+                names.join(", "),
+            );
+            log(BatchSeverity::Spread, &text);
+            warnings.push(text);
+        }
+    }
+    Ok(())
 }
 
 /// Full names of a batch's tables, without duplicates.

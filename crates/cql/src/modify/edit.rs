@@ -3,7 +3,7 @@
 
 use base::broken;
 use model::{
-    Cell, Column, ColumnData, CqlType, Mutation, PathCell, Row, SmallBytes, TableSchema,
+    Cell, Column, ColumnData, ComplexCells, CqlType, Mutation, PathCell, Row, SmallBytes, TableSchema,
     counter::{self, CounterShard},
 };
 use protocol::CqlError;
@@ -34,6 +34,11 @@ pub enum EditKind {
     },
     DeleteIndex(i32),
     RemoveValues(Vec<SmallBytes>),
+    /// Cells of a list that do not depend on stored data.
+    Cells(ComplexCells),
+    /// Operations on one list in the order of the statement. Each operation sees the effects of the earlier
+    /// ones.
+    InOrder(Vec<EditKind>),
     /// Adds to a counter.
     Count(i64),
     /// Computes `stored value op operand`. Null stays null, as in Cassandra.
@@ -69,7 +74,8 @@ impl Edit {
         let change = match &self.kind {
             EditKind::Count(delta) => self.count(existing, *delta, node)?,
             EditKind::Calculate { operand, op } => self.calculate(existing, operand, *op)?,
-            _ => self.list(&schema, existing)?,
+            EditKind::InOrder(kinds) => self.in_order(&schema, kinds, existing)?,
+            kind => self.list(&schema, kind, elements(existing))?,
         };
         let row = match &self.at {
             RowAt::Static => &mut mutation.partition.static_row,
@@ -82,14 +88,30 @@ impl Edit {
         Ok(())
     }
 
-    fn list(&self, schema: &TableSchema, existing: Option<&ColumnData>) -> Result<Row, CqlError> {
-        let cells: &[PathCell] = match existing {
-            Some(ColumnData::Complex(complex)) => &complex.cells,
-            _ => &[],
-        };
+    fn in_order(
+        &self,
+        schema: &TableSchema,
+        kinds: &[EditKind],
+        existing: Option<&ColumnData>,
+    ) -> Result<Row, CqlError> {
+        let (mut state, mut changes) = (Row::new(), Row::new());
+        if let Some(existing) = existing {
+            state.push(self.column.id, existing.clone());
+        }
+        for kind in kinds {
+            let mut cells = elements(state.cell(self.column.id)).to_vec();
+            cells.retain(|element| !element.cell.is_tombstone());
+            let change = self.list(schema, kind, &cells)?;
+            state.merge(&change, schema);
+            changes.merge(&change, schema);
+        }
+        Ok(changes)
+    }
+
+    fn list(&self, schema: &TableSchema, kind: &EditKind, cells: &[PathCell]) -> Result<Row, CqlError> {
         let mut row = Row::new();
         let dead = || Cell::tombstone(self.timestamp_us, self.now_s);
-        match &self.kind {
+        match kind {
             EditKind::SetIndex { index, value } => {
                 if cells.is_empty() {
                     return invalid!("Attempted to set an element on a list which is null");
@@ -111,7 +133,10 @@ impl Edit {
                     row.set_element(schema, &self.column, cell.path.clone(), dead());
                 }
             }
-            EditKind::Count(_) | EditKind::Calculate { .. } => {}
+            EditKind::Cells(cells) => {
+                row.push(self.column.id, ColumnData::Complex(Box::new(cells.clone())));
+            }
+            EditKind::Count(_) | EditKind::Calculate { .. } | EditKind::InOrder(_) => {}
         }
         Ok(row)
     }
@@ -153,6 +178,13 @@ impl Edit {
             ColumnData::Simple(Cell::live(self.timestamp_us, counter::encode(&[shard]))),
         );
         Ok(row)
+    }
+}
+
+fn elements(data: Option<&ColumnData>) -> &[PathCell] {
+    match data {
+        Some(ColumnData::Complex(complex)) => &complex.cells,
+        _ => &[],
     }
 }
 

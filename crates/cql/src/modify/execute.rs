@@ -25,7 +25,7 @@ use super::using::Using;
 use super::write::{self, Moment, PartitionWrite, RowAt, Writes};
 use crate::error::invalid;
 use crate::term::Env;
-use crate::{Coordinator, Decide, Execution, Outcome};
+use crate::{Coordinator, Decide, Execution, Host, Outcome};
 
 /// A change with the values of its statement's bind markers.
 #[derive(Clone, Copy)]
@@ -115,7 +115,7 @@ pub async fn execute_batch<C: Coordinator>(
 
 /// Builds the mutation of the usual case directly; `None` if the change is not the usual case.
 #[inline]
-fn usual<C: Coordinator>(
+fn usual<C: Host>(
     change: &Change,
     coordinator: &C,
     bound: &[Value<'_>],
@@ -136,7 +136,7 @@ fn usual<C: Coordinator>(
 
 /// Returns the timestamp of a write without USING TIMESTAMP. A conditional write never takes the client's
 /// timestamp: the clocks of clients do not agree on an order, and conditions depend on the order of writes.
-fn base_us<C: Coordinator>(coordinator: &C, execution: &Execution<'_>, is_conditional: bool) -> i64 {
+fn base_us<C: Host>(coordinator: &C, execution: &Execution<'_>, is_conditional: bool) -> i64 {
     match execution.timestamp_us {
         Some(timestamp_us) if !is_conditional => timestamp_us,
         _ => coordinator.timestamp_us(),
@@ -248,14 +248,14 @@ impl<C: Coordinator> Request<'_, C> {
             let sized: Vec<SizedWrite<'_>> =
                 writes.iter().map(|write| SizedWrite::new(&write.mutation, write.edits.len())).collect();
             let log = |severity, text: &str| self.coordinator.log_batch(severity, text);
-            self.coordinator.batch_limits().check(kind, &sized, log, warnings)?;
+            batch::check_size(&self.coordinator.batch_limits(), kind, &sized, log, warnings)?;
         }
         let mut mutations = Vec::with_capacity(writes.len());
         for write in writes {
             if counts(&write) {
                 let command = read_for(&write, &[], self.execution.now_s());
                 let decide: Decide = Box::new(move |page, _| resolve(write, page, node));
-                self.coordinator.read_and_write(command, decide).await?;
+                self.coordinator.read_modify_write(command, decide).await?;
             } else {
                 mutations.push(write.mutation);
             }
@@ -263,7 +263,7 @@ impl<C: Coordinator> Request<'_, C> {
         match mutations.len() {
             0 => {}
             1 => self.coordinator.apply(mutations.remove(0)).await?,
-            _ => self.coordinator.apply_together(mutations).await?,
+            _ => self.coordinator.apply_batch(mutations).await?,
         }
         Ok(Outcome::Void)
     }
@@ -290,7 +290,7 @@ impl<C: Coordinator> Request<'_, C> {
                 Ok(None)
             })
         };
-        let page = self.coordinator.read_and_write(command, decide).await?;
+        let page = self.coordinator.read_modify_write(command, decide).await?;
         let applied = conditions.iter().all(|condition| condition.holds(&schema, &page));
         Ok(Outcome::Rows(if applied { reply.applied() } else { reply.refused(&conditions, &page) }))
     }

@@ -35,7 +35,6 @@ mod target;
 mod using;
 mod write;
 
-pub use batch::{BatchLimits, BatchSeverity};
 pub use execute::{execute, execute_batch};
 pub use plan::{ModifyPlan, prepare, prepare_batch};
 pub use using::TTL_MAX_S;

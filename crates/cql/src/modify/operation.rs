@@ -67,16 +67,14 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
+    /// Whether the operation depends on the stored elements of a list.
+    pub fn reads_list(&self) -> bool {
+        matches!(self, Self::RemoveFromList(_) | Self::SetIndex { .. } | Self::DeleteIndex(_))
+    }
+
     /// Whether the operation depends on stored data.
     pub fn reads(&self) -> bool {
-        matches!(
-            self,
-            Self::RemoveFromList(_)
-                | Self::SetIndex { .. }
-                | Self::DeleteIndex(_)
-                | Self::Count { .. }
-                | Self::Calculate { .. }
-        )
+        self.reads_list() || matches!(self, Self::Count { .. } | Self::Calculate { .. })
     }
 }
 

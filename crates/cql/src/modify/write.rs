@@ -20,7 +20,6 @@ use super::list_path::ListPaths;
 use super::operation::{Operation, OperationKind};
 use super::target::Rows;
 use crate::error::invalid;
-use crate::restriction::key::KEY_BYTES_MAX;
 use crate::term::{Env, Expr, Value};
 
 /// Values and times with which a write is built.
@@ -230,7 +229,16 @@ fn row_of(
     mut edit: impl FnMut(&Column, EditKind) -> Result<(), CqlError>,
 ) -> Result<Row, CqlError> {
     let mut row = Row::with_capacity(operations.len());
-    for Operation { column, kind } in operations {
+    let mut left = operations;
+    while let Some((Operation { column, kind }, rest)) = left.split_first() {
+        let same = rest.iter().take_while(|other| other.column.id == column.id).count();
+        if same > 0 && left[..=same].iter().any(|operation| operation.kind.reads_list()) {
+            let kinds = in_order(change, &left[..=same], moment)?;
+            edit(column, EditKind::InOrder(kinds))?;
+            left = &rest[same..];
+            continue;
+        }
+        left = rest;
         match kind {
             OperationKind::Set(expr) => {
                 let cell = match expr.evaluate(&moment.env)? {
@@ -247,6 +255,27 @@ fn row_of(
         }
     }
     Ok(row)
+}
+
+/// Returns several operations on one list as edits, in the order of the statement.
+fn in_order(
+    change: &Change,
+    operations: &[Operation],
+    moment: &Moment<'_>,
+) -> Result<Vec<EditKind>, CqlError> {
+    let mut kinds = Vec::with_capacity(operations.len());
+    for Operation { column, kind } in operations {
+        let mut row = Row::new();
+        let mut edit = |_: &Column, kind| {
+            kinds.push(kind);
+            Ok(())
+        };
+        many_cells(change, column, kind, moment, &mut row, &mut edit)?;
+        if let Some(ColumnData::Complex(cells)) = row.cell(column.id) {
+            kinds.push(EditKind::Cells(ComplexCells::clone(cells)));
+        }
+    }
+    Ok(kinds)
 }
 
 /// Applies an operation to a column of many cells, or passes it to `edit`.
@@ -398,16 +427,13 @@ fn elements(
     match ty {
         CqlType::Set { .. } => {
             for item in items(bytes)? {
-                let item = item?;
-                check_path(item, "Set value", "Set values")?;
-                cells.push(PathCell { path: item.into(), cell: moment.cell(SmallBytes::new()) });
+                cells.push(PathCell { path: item?.into(), cell: moment.cell(SmallBytes::new()) });
             }
         }
         CqlType::Map { .. } if bytes.is_empty() => {}
         CqlType::Map { .. } => {
             for entry in MapIter::new(bytes)? {
                 let (Some(key), Some(value)) = entry? else { return null_inside() };
-                check_path(key, "Map key", "Map keys")?;
                 cells.push(PathCell { path: key.into(), cell: moment.cell(value) });
             }
         }
@@ -456,24 +482,8 @@ fn path<'a>(expr: &'a Expr, env: &Env<'a>, what: &str) -> Result<Cow<'a, [u8]>, 
     match expr.evaluate(env)? {
         Value::Null => invalid!("Invalid null {what}"),
         Value::Unset => invalid!("Invalid unset {what}"),
-        Value::Bytes(bytes) => {
-            match what {
-                "map key" => check_path(&bytes, "Map key", "Map keys")?,
-                _ => check_path(&bytes, "Set value", "Set values")?,
-            }
-            Ok(bytes)
-        }
+        Value::Bytes(bytes) => Ok(bytes),
     }
-}
-
-fn check_path(bytes: &[u8], one: &str, many: &str) -> Result<(), CqlError> {
-    if bytes.len() > KEY_BYTES_MAX {
-        return invalid!(
-            "{one} is too long. {many} are limited to {KEY_BYTES_MAX} bytes but {} bytes value provided",
-            bytes.len()
-        );
-    }
-    Ok(())
 }
 
 fn list_index(expr: &Expr, env: &Env<'_>) -> Result<i32, CqlError> {

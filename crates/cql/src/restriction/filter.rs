@@ -72,10 +72,15 @@ impl Filters {
     pub fn bind<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<BoundFilters<'a>, CqlError> {
         let bind = |restriction: &'a Restriction| {
             let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
-            let one = |expr| supported(expr, env, "value", names[0]);
+            let is_counter = restriction.columns[0].ty(schema).is_counter();
+            let supported = |expr: &'a Expr, what: &str, name: &str| match expr.evaluate(env)? {
+                Value::Null if is_counter => invalid!("Invalid null value for counter increment/decrement"),
+                _ => supported(expr, env, what, name),
+            };
+            let one = |expr| supported(expr, "value", names[0]);
             let each = |terms: &'a Terms| match terms {
                 Terms::Each(exprs) => {
-                    exprs.iter().zip(&names).map(|(expr, name)| supported(expr, env, "value", name)).collect()
+                    exprs.iter().zip(&names).map(|(expr, name)| supported(expr, "value", name)).collect()
                 }
                 terms => terms.evaluate(env, &names),
             };
@@ -97,8 +102,8 @@ impl Filters {
                 Test::ContainsKey(expr) => BoundTest::ContainsKey(one(expr)?),
                 Test::Like(expr) => BoundTest::Like(LikePattern::new(&one(expr)?)?),
                 Test::Entry { key, value } => BoundTest::Entry {
-                    key: supported(key, env, "map key", names[0])?,
-                    value: supported(value, env, "map value", names[0])?,
+                    key: supported(key, "map key", names[0])?,
+                    value: supported(value, "map value", names[0])?,
                 },
             };
             let types = restriction.columns.iter().map(|column| column.ty(schema).clone()).collect();

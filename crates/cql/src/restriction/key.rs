@@ -7,8 +7,7 @@ use protocol::CqlError;
 
 use crate::error::invalid;
 
-/// Largest length of a partition key, and of a value in a clustering key, in bytes. Lengths are stored in 16
-/// bits.
+/// Largest length of a partition key, and of all values of a clustering key together, in bytes.
 pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Builds a partition key. `values` has one value for each partition key column.
@@ -26,6 +25,8 @@ pub fn partition_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Resul
         check_length(value.len())?;
         return Ok(PartitionKey::new(value));
     }
+    // As in Cassandra, a column that is too long by itself is reported with its own length.
+    values.iter().try_for_each(|value| check_length(value.as_ref().len()))?;
     check_length(values.iter().map(|value| value.as_ref().len() + 3).sum())?;
     Ok(PartitionKey::new(composite_key(values.iter().map(AsRef::as_ref)).as_slice()))
 }
@@ -41,15 +42,22 @@ fn check_length(len: usize) -> Result<(), CqlError> {
 /// Builds a prefix of a clustering key from its first values, or the key of a row from all of them.
 ///
 /// # Errors
-/// A value is empty although its type does not allow that, or longer than [`KEY_BYTES_MAX`].
+/// A value is empty although its type does not allow that, or the values together are longer than
+/// [`KEY_BYTES_MAX`].
 #[inline]
 pub fn clustering_prefix(
     schema: &TableSchema,
     values: &[impl AsRef<[u8]>],
 ) -> Result<ClusteringPrefix, CqlError> {
+    let mut len = 0;
     for (value, column) in values.iter().zip(&schema.clustering) {
-        check_clustering_value(&column.name, column.ty.without_reversed(), value.as_ref())?;
+        let value = value.as_ref();
+        len += value.len();
+        if value.is_empty() && matches!(column.ty.without_reversed(), CqlType::Vector { .. }) {
+            return invalid!("Invalid empty value for clustering column {}", column.name);
+        }
     }
+    check_length(len)?;
     Ok(ClusteringPrefix::new(values.iter().map(AsRef::as_ref)))
 }
 
@@ -60,18 +68,4 @@ pub fn clustering_prefix(
 pub fn clustering_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Result<ClusteringKey, CqlError> {
     debug_assert_eq!(schema.clustering.len(), values.len());
     clustering_prefix(schema, values)
-}
-
-#[inline]
-fn check_clustering_value(name: &str, ty: &CqlType, value: &[u8]) -> Result<(), CqlError> {
-    if value.len() > KEY_BYTES_MAX {
-        return invalid!(
-            "The value of clustering column {name} is too long ({} > {KEY_BYTES_MAX} bytes)",
-            value.len()
-        );
-    }
-    if value.is_empty() && matches!(ty, CqlType::Vector { .. }) {
-        return invalid!("Invalid empty value for clustering column {name}");
-    }
-    Ok(())
 }

@@ -102,15 +102,27 @@ impl Restrictions {
         if let Some(relation) = relations.iter().find(is_not_eq) {
             return invalid!("Unsupported \"!=\" relation: {relation}");
         }
+        if rules.statement != StatementKind::Select {
+            for relation in relations {
+                if let Relation::Compare { op: op @ (CompareOp::Contains | CompareOp::ContainsKey), .. } =
+                    relation
+                {
+                    return invalid!("Cannot use {} with {op}", rules.statement.name());
+                }
+            }
+        }
         let Tests { restrictions, token } = Tests::prepare(planner, schema, relations)?;
+        let is_like =
+            |relation: &&Relation| matches!(relation, Relation::Compare { op: CompareOp::Like, .. });
+        if let Some(relation) = relations.iter().find(is_like)
+            && !rules.allow_filtering
+        {
+            return invalid!(
+                "LIKE restriction is only supported on properly indexed columns. {relation} is not valid."
+            );
+        }
         let (mut partition, mut clustering, mut filters) = (vec![], vec![], vec![]);
         for restriction in restrictions {
-            if !rules.allow_filtering && matches!(restriction.test, Test::Like(_)) {
-                return invalid!(
-                    "LIKE restriction is only supported on properly indexed columns. {} LIKE is not valid.",
-                    restriction.columns[0].name(schema)
-                );
-            }
             match restriction.columns[0] {
                 ColumnRef::PartitionKey(_) => partition.push(restriction),
                 ColumnRef::Clustering(_) => clustering.push(restriction),

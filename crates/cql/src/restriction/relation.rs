@@ -287,7 +287,7 @@ fn single(
             match op {
                 CompareOp::Eq => Ok(Test::Eq(terms)),
                 _ if ty.references_duration() => {
-                    invalid!("Slice restrictions are not supported on {} columns", of_durations(ty))
+                    invalid!("Slice restrictions are not supported on {}", of_durations(ty))
                 }
                 op => match Slice::of(op, terms) {
                     Some(slice) => Ok(Test::Slice(slice)),
@@ -300,7 +300,7 @@ fn single(
 
 fn of_durations(ty: &CqlType) -> &'static str {
     match ty {
-        CqlType::Duration => "duration",
+        CqlType::Duration => "duration columns",
         CqlType::Tuple(_) => "tuples containing durations",
         CqlType::Udt { .. } => "UDTs containing durations",
         _ => "collections containing durations",

@@ -9,6 +9,7 @@ use protocol::CqlError;
 use syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident};
 
 use super::create_table::{NO_TTL_ON_COUNTERS, STATICS_NEED_CLUSTERING, check_mask, check_nesting};
+use super::index::indexes_of;
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::table_options::GivenOptions;
 use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
@@ -143,6 +144,11 @@ fn drop_columns(
             }
             return refuse!("Column {name} was not found in table '{}'", schema.full_name());
         }
+        if let Some(indexes) = indexes_of(schema, name) {
+            return refuse!(
+                "Cannot drop column {name} because it has dependent secondary indexes ({indexes})"
+            );
+        }
         builder = builder.drop_column(name, time_us);
     }
     built(catalog, table, builder)
@@ -163,6 +169,11 @@ fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exist
         if is_key_column(&schema, to) || schema.column_named(to).is_some() {
             return refuse!(
                 "Cannot rename column {from} to {to} in table '{name}'; another column with that name already exists"
+            );
+        }
+        if let Some(indexes) = indexes_of(&schema, from) {
+            return refuse!(
+                "Can't rename column {from} because it has dependent secondary indexes ({indexes})"
             );
         }
         let mut keys = schema.partition_key.iter_mut().chain(&mut schema.clustering);

@@ -13,14 +13,17 @@
 //! | creating a table: keys, order, counters | `create_table.rs` |
 //! | changes of a table | `alter_table.rs` |
 //! | user types | `user_type.rs` |
+//! | indexes | `index.rs`; storage-attached `storage_attached.rs` |
 //! | options after WITH | `properties.rs`, `table_options.rs` |
 
 mod alter_table;
 mod create_table;
 mod existence;
+mod index;
 mod keyspace;
 mod names;
 mod properties;
+mod storage_attached;
 mod table_options;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -43,7 +46,7 @@ pub struct SchemaContext<'a> {
     /// Time of the statement in microseconds. Columns dropped without a timestamp are dropped as of this
     /// time.
     pub timestamp_us: i64,
-    /// Id for a table that the statement creates. No other table has it.
+    /// Id for a table or an index that the statement creates. No other table or index has it.
     pub new_table_id: Uuid,
     /// The node's data center, the only one that `NetworkTopologyStrategy` may name. If empty, there is no
     /// node, and any data center may be named.
@@ -92,6 +95,8 @@ pub fn plan(
         Statement::CreateType(create) => user_type::create(create, context)?,
         Statement::AlterType(alter) => user_type::alter(alter, context)?,
         Statement::DropType(drop) => user_type::drop(drop, context)?,
+        Statement::CreateIndex(create) => index::create(create, context)?,
+        Statement::DropIndex(drop) => index::drop(drop, context)?,
         _ => return Ok(None),
     }))
 }

@@ -28,8 +28,9 @@ use super::paging::ResultPlace;
 use super::rows::RowsBuilder;
 use super::value::RowView;
 use super::{SelectPlan, limit, paging};
-use crate::coordinator::{Coordinator, ResultLimits};
+use crate::coordinator::{Coordinator, Host, Storage};
 use crate::error::invalid;
+use crate::limits::ResultLimits;
 use crate::outcome::{Execution, ResultRows};
 use crate::restriction::{BoundFilters, Partitions};
 use crate::result_memory::{Growth, ResultCharge, SMALL_RESULT_BYTES};
@@ -43,7 +44,7 @@ pub(super) const READ_ROWS: u64 = 10_000;
 const FILTER_READ_ROWS: u64 = 1_000;
 /// Reads of storage after which a page of a filtering read ends, even if it is not full.
 const FILTER_READS_A_PAGE: u32 = 16;
-/// Rows between two calls of `Coordinator::give_way`. Processing this many rows takes some microseconds.
+/// Rows between two calls of [`Host::maybe_yield`]. Processing this many rows takes some microseconds.
 const ROWS_A_CHECK: u32 = 64;
 /// Error text of ScyllaDB.
 const NO_MEMORY: &str =
@@ -75,7 +76,7 @@ pub async fn execute<C: Coordinator>(
             Gathered::Rows(rows) => return Ok(rows),
             Gathered::GivenBack(given_back) => {
                 charge = given_back;
-                coordinator.set_aside(charge.turn()).await;
+                coordinator.wait_idle(charge.turn()).await;
             }
         }
     }
@@ -196,7 +197,7 @@ pub(super) struct Reading<'p, 'a> {
     continued: Option<(PartitionKey, u64)>,
     /// Read id of the last read of storage that has a next page.
     pub(super) read_id: u64,
-    /// Rows since the last call of `Coordinator::give_way`.
+    /// Rows since the last call of [`Host::maybe_yield`].
     unchecked: u32,
     is_paged: bool,
 }
@@ -323,7 +324,7 @@ impl Reading<'_, '_> {
 
     /// Reads until the client's page is full or nothing is left. Returns the place at which the next page
     /// starts.
-    async fn fill<C: Coordinator>(
+    async fn fill<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
@@ -373,7 +374,7 @@ impl Reading<'_, '_> {
     /// Checks whether the result may grow. `beside_bytes` counts bytes that were read and are not in the
     /// result yet. `told` is true once the size of the result has been logged. If the result's charge waits
     /// after an error, the result must be gathered again.
-    pub(super) fn check_memory<C: Coordinator>(
+    pub(super) fn check_memory<C: Host>(
         &self,
         coordinator: &C,
         rows: &mut ResultRows,
@@ -402,24 +403,19 @@ impl Reading<'_, '_> {
     }
 
     #[cold]
-    fn too_large<C: Coordinator>(&self, coordinator: &C, bytes: u64) -> CqlError {
+    fn too_large<C: Host>(&self, coordinator: &C, bytes: u64) -> CqlError {
         let limit_bytes = coordinator.result_memory().map_or(0, |memory| memory.limit_bytes());
         let text = format!(
             "{NO_MEMORY}: it takes {bytes} bytes or more, and all large unpaged results of a shard together may take {limit_bytes}; \
              ask for it in pages, or for less, or give the node more memory"
         );
-        coordinator.memory_refused(&text);
+        coordinator.log_memory_refused(&text);
         CqlError::Overloaded(text)
     }
 
     /// Checks an unpaged result against the soft and the hard limit. `told` is true once the size of the
     /// result has been logged. The texts are ScyllaDB's.
-    fn check_unpaged<C: Coordinator>(
-        &self,
-        coordinator: &C,
-        bytes: u64,
-        told: &mut bool,
-    ) -> Result<(), CqlError> {
+    fn check_unpaged<C: Host>(&self, coordinator: &C, bytes: u64, told: &mut bool) -> Result<(), CqlError> {
         let ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, .. } = self.limits;
         if bytes > unpaged_hard_bytes {
             return Err(CqlError::Server(format!(
@@ -427,7 +423,7 @@ impl Reading<'_, '_> {
             )));
         }
         if bytes > unpaged_soft_bytes && !std::mem::replace(told, true) {
-            coordinator.warn(&format!(
+            coordinator.log_warning(&format!(
                 "Memory usage of unpaged query of {} exceeds soft limit of {unpaged_soft_bytes} (configured via max_memory_for_unlimited_query_soft_limit)",
                 self.plan.schema.full_name()
             ));
@@ -437,16 +433,16 @@ impl Reading<'_, '_> {
 
     /// Counts a processed row, and yields to other tasks once every `ROWS_A_CHECK` rows.
     #[inline]
-    pub(super) async fn give_way<C: Coordinator>(&mut self, coordinator: &C) {
+    pub(super) async fn maybe_yield<C: Host>(&mut self, coordinator: &C) {
         self.unchecked += 1;
         if self.unchecked >= ROWS_A_CHECK {
             self.unchecked = 0;
-            coordinator.give_way().await;
+            coordinator.maybe_yield().await;
         }
     }
 
     /// Moves the rows of a page of storage into the result, and frees each row after it was added.
-    async fn take<C: Coordinator>(
+    async fn take<C: Host>(
         &mut self,
         coordinator: &C,
         page: Page,
@@ -472,7 +468,7 @@ impl Reading<'_, '_> {
                         return Ok(Taken::Full(self.after_partition(&key)));
                     }
                 }
-                self.give_way(coordinator).await;
+                self.maybe_yield(coordinator).await;
                 continue;
             }
             let end = read.len();
@@ -480,7 +476,7 @@ impl Reading<'_, '_> {
                 if self.given.rows() >= self.partition_limit {
                     break;
                 }
-                self.give_way(coordinator).await;
+                self.maybe_yield(coordinator).await;
                 let view = RowView { row: Some(&row), ..view };
                 if !self.passes(&view) {
                     continue;

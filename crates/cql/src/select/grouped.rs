@@ -11,13 +11,13 @@ use super::execute::{READ_ROWS, Reading, Taken, key_values};
 use super::paging::ResultPlace;
 use super::rows::RowsBuilder;
 use super::value::RowView;
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Host, Storage};
 use crate::term::Env;
 
 impl Reading<'_, '_> {
     /// Reads until the client's page has its groups or nothing is left. Returns the place at which the next
     /// page starts.
-    pub(super) async fn fill_groups<C: Coordinator>(
+    pub(super) async fn fill_groups<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
@@ -42,7 +42,7 @@ impl Reading<'_, '_> {
         Ok(None)
     }
 
-    async fn take_groups<C: Coordinator>(
+    async fn take_groups<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         page: &Page,
@@ -57,7 +57,7 @@ impl Reading<'_, '_> {
             let alone = partition.rows.is_empty() && self.plan.restrictions.wants_static_only_partitions();
             let rows_of = partition.rows.iter().enumerate().map(|(at, row)| (at, Some(row)));
             for (at, row) in alone.then_some((0, None)).into_iter().chain(rows_of) {
-                self.give_way(coordinator).await;
+                self.maybe_yield(coordinator).await;
                 let view = RowView { row, ..view };
                 if !self.passes(&view) {
                     continue;

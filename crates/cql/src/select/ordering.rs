@@ -1,6 +1,6 @@
 //! ORDER BY: the table's order or its reverse, and merging of several partitions selected by IN.
 
-use model::TableSchema;
+use model::{ClusteringKey, TableSchema};
 use protocol::CqlError;
 use syntax::{OrderBy, Ordering};
 
@@ -8,7 +8,7 @@ use crate::error::invalid;
 use crate::restriction::{ColumnRef, Restrictions};
 
 /// A prepared ORDER BY.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Whether the rows of each partition are read from the last to the first.
     pub is_reversed: bool,
@@ -17,9 +17,21 @@ pub struct Order {
     /// Whether ORDER BY is combined with IN on the partition key. Such a statement cannot be paged, even if
     /// the result is a single row.
     pub is_unpaged: bool,
+    /// Indexes of the named clustering columns. Rows of several partitions are compared by these columns only.
+    columns: Vec<usize>,
 }
 
 impl Order {
+    /// Compares rows of different partitions in the order of the result.
+    pub fn compare(&self, schema: &TableSchema, a: &ClusteringKey, b: &ClusteringKey) -> std::cmp::Ordering {
+        let each = self.columns.iter().filter_map(|at| {
+            let (a, b) = (a.values().nth(*at)?, b.values().nth(*at)?);
+            Some(schema.clustering[*at].ty.compare(a, b))
+        });
+        let order = each.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal);
+        if self.is_reversed { order.reverse() } else { order }
+    }
+
     /// Prepares ORDER BY. `is_one_row` is true if the result has one row in any order.
     ///
     /// # Errors
@@ -40,6 +52,7 @@ impl Order {
         }
         let mut is_reversed = None;
         let mut next = 0;
+        let mut columns = vec![];
         // A column that is named twice counts at its first position, with its last direction.
         let is_first = |at: &usize| {
             let column = order_by[*at].column.as_str();
@@ -67,6 +80,7 @@ impl Order {
                     "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY"
                 );
             }
+            columns.push(at);
             next += 1;
             let wants_falling = item.ordering == Ordering::Descending;
             let reversed = wants_falling != schema.clustering[at].ty.is_reversed();
@@ -78,6 +92,7 @@ impl Order {
             is_reversed: is_reversed.unwrap_or(false),
             is_across_partitions: restrictions.partition.is_in() && !is_one_row,
             is_unpaged: restrictions.partition.is_in(),
+            columns,
         })
     }
 }

@@ -418,8 +418,9 @@ impl Builder<'_, '_> {
         if own && Aggregate::is_name(&name.name.text) {
             return self.aggregate_call(&name.name.text, args);
         }
+        let names: Vec<String> = args.iter().map(Selector::column_name).collect();
         let args = args.iter().map(|arg| self.select(arg)).collect::<Result<Vec<_>, _>>()?;
-        let (expr, ty) = function::call(self.planner, name, args, None)?;
+        let (expr, ty) = function::call(self.planner, name, args, &names)?;
         Ok(Arg::Typed(expr, ty))
     }
 

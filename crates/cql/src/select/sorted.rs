@@ -18,9 +18,10 @@ use reader::{Page, PartitionPage};
 
 use super::execute::{READ_ROWS, Reading, key_values};
 use super::group::GroupKey;
+use super::ordering::Order;
 use super::rows::RowsBuilder;
 use super::value::RowView;
-use crate::coordinator::Coordinator;
+use crate::coordinator::{Host, Storage};
 use crate::error::invalid;
 use crate::restriction::Partitions;
 use crate::result_memory::SMALL_RESULT_BYTES;
@@ -67,7 +68,7 @@ struct Groups {
 /// A partition's groups in the merge.
 struct Run<'r> {
     schema: &'r TableSchema,
-    is_reversed: bool,
+    order_by: &'r Order,
     /// First row of the partition's next group; `None` if the partition has only static content.
     key: Option<&'r ClusteringKey>,
     number: usize,
@@ -77,8 +78,9 @@ struct Run<'r> {
 impl Run<'_> {
     fn order(&self, other: &Self) -> Ordering {
         let by_key = match (self.key, other.key) {
-            (Some(a), Some(b)) if self.is_reversed => self.schema.compare_keys(b, a),
-            (Some(a), Some(b)) => self.schema.compare_keys(a, b),
+            (Some(a), Some(b)) => self.order_by.compare(self.schema, a, b),
+            // Null sorts before all values, and after them in reverse.
+            (a, b) if self.order_by.is_reversed => b.is_some().cmp(&a.is_some()),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
         by_key.then(self.number.cmp(&other.number))
@@ -108,7 +110,7 @@ impl Eq for Run<'_> {}
 
 impl Reading<'_, '_> {
     /// Reads all rows, up to the limit of each partition, and adds them to the result in order.
-    pub(super) async fn sorted<C: Coordinator>(
+    pub(super) async fn sorted<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
@@ -121,14 +123,14 @@ impl Reading<'_, '_> {
             for partition in page.partitions {
                 for row in partition.rows {
                     drop(row);
-                    self.give_way(coordinator).await;
+                    self.maybe_yield(coordinator).await;
                 }
             }
         }
         Ok(())
     }
 
-    async fn find<C: Coordinator>(
+    async fn find<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
@@ -162,7 +164,7 @@ impl Reading<'_, '_> {
                     found.places.push((page_at, partition_at, None));
                 }
                 for (row_at, row) in partition.rows.iter().enumerate() {
-                    self.give_way(coordinator).await;
+                    self.maybe_yield(coordinator).await;
                     found.pages_bytes += (size_of_val(row) + row.heap_bytes()) as u64;
                     view.row = Some(row);
                     let is_wanted = plan.grouping.is_some()
@@ -197,7 +199,7 @@ impl Reading<'_, '_> {
 
     /// Builds the groups. Without GROUP BY each row is a group. With GROUP BY each partition has as many
     /// groups as its limit allows.
-    async fn groups<C: Coordinator>(
+    async fn groups<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         found: &Found,
@@ -210,7 +212,7 @@ impl Reading<'_, '_> {
         let mut open: Option<GroupKey> = None;
         let mut of_partition = 0;
         for at in 0..found.places.len() {
-            self.give_way(coordinator).await;
+            self.maybe_yield(coordinator).await;
             let (partition, row) = found.row(at);
             if current != Some(&partition.key) {
                 current = Some(&partition.key);
@@ -244,7 +246,7 @@ impl Reading<'_, '_> {
         Ok(groups)
     }
 
-    async fn merge<C: Coordinator>(
+    async fn merge<C: Storage + Host>(
         &mut self,
         coordinator: &C,
         found: &Found,
@@ -257,15 +259,9 @@ impl Reading<'_, '_> {
         let first_key = |group: usize| found.row(groups[group].start).1.map(|row| &row.key);
         let mut heap = BinaryHeap::with_capacity(runs.len());
         for (number, run) in runs.into_iter().enumerate().filter(|(_, run)| !run.is_empty()) {
-            self.give_way(coordinator).await;
+            self.maybe_yield(coordinator).await;
             let key = first_key(run.start);
-            heap.push(Run {
-                schema: &plan.schema,
-                is_reversed: plan.order.is_reversed,
-                key,
-                number,
-                groups: run,
-            });
+            heap.push(Run { schema: &plan.schema, order_by: &plan.order, key, number, groups: run });
         }
         let mut left = self.limit_rows;
         let (found_bytes, mut checked_bytes) = (found.memory_bytes(), 0);
@@ -275,7 +271,7 @@ impl Reading<'_, '_> {
         {
             left -= 1;
             for (number, place) in groups[group].clone().enumerate() {
-                self.give_way(coordinator).await;
+                self.maybe_yield(coordinator).await;
                 let (partition, row) = found.row(place);
                 let key_values = key_values(&plan.schema, &partition.key)?;
                 let view = RowView { partition_key: &key_values, static_row: &partition.static_row, row };

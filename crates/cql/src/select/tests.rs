@@ -18,7 +18,7 @@ use crate::testing::MemoryCoordinator;
 pub(super) const NOW_US: i64 = 1_700_000_000_000_000;
 
 pub(super) fn plan(storage: &MemoryCoordinator, text: &str) -> Result<SelectPlan, CqlError> {
-    use crate::Coordinator;
+    use crate::Storage;
     let parsed = parse(text)?;
     let Statement::Select(select) = &parsed.statement else { panic!("no SELECT: {text}") };
     let catalog = storage.catalog();

@@ -11,6 +11,10 @@ use crate::error::invalid;
 /// Whether the type accepts constants of this kind.
 pub(crate) fn fits(kind: LiteralKind, ty: &CqlType) -> bool {
     use CqlType as T;
+    if matches!(ty, T::Tuple(_)) {
+        // The text form of a tuple, such as '1:a:@'.
+        return true;
+    }
     match kind {
         LiteralKind::String => {
             matches!(ty, T::Ascii | T::Text | T::Inet | T::Date | T::Time | T::Timestamp | T::LegacyTimestamp)
@@ -84,16 +88,29 @@ pub fn literal_bytes(literal: &Literal, name: &str, ty: &CqlType) -> Result<Vec<
         );
     }
     let read = match (literal.kind, ty) {
+        (LiteralKind::String, CqlType::Ascii) if !literal.text.is_ascii() => {
+            // Java's name for the error is part of Cassandra's text.
+            return invalid!(
+                "Invalid ASCII character in string literal: java.nio.charset.UnmappableCharacterException: Input \
+                 length = 1; \"{name}\" of type ascii takes {}",
+                form_of(ty)
+            );
+        }
         (LiteralKind::String, CqlType::Text | CqlType::Ascii) => {
             ty.validate(literal.text.as_bytes()).map(|()| literal.text.as_bytes().to_vec())
         }
+        (_, CqlType::Tuple(_)) => ty.bytes_of_raw_text(&literal.text),
         (LiteralKind::String, _) => ty.bytes_of(&format!("'{}'", literal.text.replace('\'', "''"))),
         // A blob with an odd number of digits is refused, because no database reads it with a leading zero.
         _ => ty.bytes_of(&literal.text),
     };
+    let is_tuple = matches!(ty, CqlType::Tuple(_));
     // Cassandra's error message, followed by the place and the expected form.
-    read.map_err(|error| {
-        CqlError::Invalid(format!("{error}; \"{name}\" of type {} takes {}", ty.to_cql(), form_of(ty)))
+    read.map_err(|error| match is_tuple {
+        true => CqlError::Invalid(error.to_string()),
+        false => {
+            CqlError::Invalid(format!("{error}; \"{name}\" of type {} takes {}", ty.to_cql(), form_of(ty)))
+        }
     })
 }
 

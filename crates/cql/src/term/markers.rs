@@ -67,7 +67,16 @@ pub(super) fn bound_value<'a>(
     match bound.get(index) {
         Some(protocol::Value::Bytes(bytes)) => {
             ty.validate(bytes)?;
-            Ok(Value::Bytes(Cow::Borrowed(bytes)))
+            let is_scalar = !matches!(
+                ty,
+                CqlType::List { .. }
+                    | CqlType::Set { .. }
+                    | CqlType::Map { .. }
+                    | CqlType::Tuple(_)
+                    | CqlType::Udt { .. }
+                    | CqlType::Vector { .. }
+            );
+            Ok(Value::Bytes(if is_scalar { Cow::Borrowed(bytes) } else { ty.in_stored_order(bytes)? }))
         }
         Some(protocol::Value::Null) => Ok(Value::Null),
         Some(protocol::Value::Unset) => Ok(Value::Unset),

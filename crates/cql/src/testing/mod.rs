@@ -20,9 +20,9 @@ use reader::{
 };
 use uuid::Uuid;
 
-use crate::coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
+use crate::coordinator::{ChangeSchema, ClientState, Decide, Host, Storage};
 use crate::error::from_catalog;
-use crate::modify::{BatchLimits, BatchSeverity};
+use crate::limits::{BatchLimits, BatchSeverity, ResultLimits};
 use crate::system::NodeInfo;
 
 /// See the head of this file.
@@ -34,7 +34,7 @@ pub struct MemoryCoordinator {
     last_timestamp_us: Cell<i64>,
     random: RefCell<Rng>,
     reads: Cell<u64>,
-    gave_way: Cell<u64>,
+    yields: Cell<u64>,
     /// Largest number of rows in a page, whatever the read requests.
     page_rows_max: Cell<u64>,
     /// Pages end at random after one in this number of rows, live or dead.
@@ -63,7 +63,7 @@ impl MemoryCoordinator {
             last_timestamp_us: Cell::new(0),
             random: RefCell::new(Rng::new(1)),
             reads: Cell::new(0),
-            gave_way: Cell::new(0),
+            yields: Cell::new(0),
             page_rows_max: Cell::new(u64::MAX),
             early_ends: RefCell::default(),
             result_limits: Cell::default(),
@@ -116,9 +116,9 @@ impl MemoryCoordinator {
         self.reads.get()
     }
 
-    /// Number of calls of `Coordinator::give_way` so far.
-    pub fn gave_way(&self) -> u64 {
-        self.gave_way.get()
+    /// Number of calls of [`Host::maybe_yield`] so far.
+    pub fn yields(&self) -> u64 {
+        self.yields.get()
     }
 
     /// Applies a mutation.
@@ -269,11 +269,47 @@ fn cut(
     page
 }
 
-impl Coordinator for MemoryCoordinator {
+impl Storage for MemoryCoordinator {
     fn catalog(&self) -> Catalog {
         self.catalog.borrow().clone()
     }
 
+    async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
+        self.write(&mutation);
+        Ok(())
+    }
+
+    async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
+        mutations.iter().for_each(|mutation| self.write(mutation));
+        Ok(())
+    }
+
+    async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
+        self.page(&command)
+    }
+
+    async fn read_modify_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
+        let page = self.page(&command)?;
+        // No other task draws timestamps here, so the last one is above those of all earlier decisions.
+        for mutation in decide(&page, self.last_timestamp_us.get())?.unwrap_or_default() {
+            self.write(&mutation);
+        }
+        Ok(page)
+    }
+
+    async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        let (catalog, changes) = change(&self.catalog()).map_err(from_catalog)?;
+        self.set_catalog(catalog);
+        Ok(changes)
+    }
+
+    async fn truncate(&self, table: TableId) -> Result<(), CqlError> {
+        self.tables.borrow_mut().remove(&table);
+        Ok(())
+    }
+}
+
+impl Host for MemoryCoordinator {
     fn wall_us(&self) -> i64 {
         self.now_us.get()
     }
@@ -296,10 +332,24 @@ impl Coordinator for MemoryCoordinator {
         Uuid::from_u128(0x1234_5678_9abc_4def_8123_4567_89ab_cdef)
     }
 
-    fn result_limits(&self) -> ResultLimits {
-        self.result_limits.get()
+    fn service_levels_max(&self) -> usize {
+        3
     }
 
+    async fn maybe_yield(&self) {
+        self.yields.set(self.yields.get() + 1);
+    }
+
+    fn log_warning(&self, text: &str) {
+        self.warnings.borrow_mut().push(text.to_string());
+    }
+
+    fn log_batch(&self, severity: BatchSeverity, text: &str) {
+        self.warnings.borrow_mut().push(format!("{severity:?}: {text}"));
+    }
+}
+
+impl ClientState for MemoryCoordinator {
     fn user(&self) -> Option<Arc<str>> {
         self.user.borrow().clone()
     }
@@ -309,57 +359,11 @@ impl Coordinator for MemoryCoordinator {
         Ok(password.chars().rev().collect())
     }
 
-    fn service_levels_max(&self) -> usize {
-        3
+    fn result_limits(&self) -> ResultLimits {
+        self.result_limits.get()
     }
 
     fn batch_limits(&self) -> BatchLimits {
         self.batch_limits.get()
-    }
-
-    fn log_batch(&self, severity: BatchSeverity, text: &str) {
-        self.warnings.borrow_mut().push(format!("{severity:?}: {text}"));
-    }
-
-    fn warn(&self, text: &str) {
-        self.warnings.borrow_mut().push(text.to_string());
-    }
-
-    async fn give_way(&self) {
-        self.gave_way.set(self.gave_way.get() + 1);
-    }
-
-    async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
-        self.write(&mutation);
-        Ok(())
-    }
-
-    async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
-        mutations.iter().for_each(|mutation| self.write(mutation));
-        Ok(())
-    }
-
-    async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
-        self.page(&command)
-    }
-
-    async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
-        let page = self.page(&command)?;
-        // No other task draws timestamps here, so the last one is above those of all earlier decisions.
-        for mutation in decide(&page, self.last_timestamp_us.get())?.unwrap_or_default() {
-            self.write(&mutation);
-        }
-        Ok(page)
-    }
-
-    async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
-        let (catalog, changes) = change(&self.catalog()).map_err(from_catalog)?;
-        self.set_catalog(catalog);
-        Ok(changes)
-    }
-
-    async fn truncate(&self, table: TableId) -> Result<(), CqlError> {
-        self.tables.borrow_mut().remove(&table);
-        Ok(())
     }
 }

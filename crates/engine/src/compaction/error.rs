@@ -55,11 +55,12 @@ impl fmt::Display for JobError {
             Self::Open(error) => error.fmt(f),
             Self::File(error) => error.fmt(f),
             Self::InDoubt(error) => {
-                write!(f, "{error}; whether the compaction counts will be known after a restart")
+                write!(f, "{error}; a restart will show whether the compaction took effect")
             }
             Self::Unfinished(error) => write!(
                 f,
-                "the compaction counts, and the SSTables that it replaced take up room still: {error}; their removal is tried again"
+                "the compaction succeeded, but the SSTables that it replaced still use disk space: {error}; their removal is \
+                 retried"
             ),
             Self::Refused(what) => f.write_str(what),
         }

@@ -413,7 +413,7 @@ impl Manager {
     ) -> Result<Vec<Rc<SSTable>>, JobError> {
         let views = managed.views.borrow();
         let find = |id: &SSTableId| {
-            let gone = || JobError::Refused(format!("an SSTable is gone: {id:?}"));
+            let gone = || JobError::Refused(format!("an SSTable was removed meanwhile: {id:?}"));
             views.find(&managed.table, *id).ok_or_else(gone)
         };
         ids.iter().map(find).collect()

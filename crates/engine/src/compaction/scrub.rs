@@ -214,7 +214,9 @@ impl Manager {
             return Err(JobError::Refused("another request has replaced it".to_string()));
         }
         if table.sstables.is_frozen(input.name()) {
-            return Err(JobError::Refused("what it replaces will be known after a restart".to_string()));
+            return Err(JobError::Refused(
+                "an earlier replacement of it is unfinished: restart the node first".to_string(),
+            ));
         }
         self.begin_scrub(managed, input, options, scrubbed)?.await
     }
@@ -230,7 +232,7 @@ impl Manager {
         let needs_bytes = input.data_bytes() + input.index_bytes();
         let new = NewJob {
             kind: "Scrub",
-            reason: "asked for: scrub".to_string(),
+            reason: "requested: scrub".to_string(),
             total_bytes: input.uncompressed_bytes(),
             input_sstables: 1,
             weight: None,
@@ -265,14 +267,14 @@ async fn run(
     let mut dealer = Dealer::new(around, control, table.clone(), input.clone(), layout, "scrub");
     let salvaged = match salvage(&mut dealer, rounds, &input).await {
         Ok((_, losses)) if losses.io_error_count > 0 && !skip_corrupted => Err(JobError::Refused(format!(
-            "the disk could not read all of it ({}); say --skip-corrupted to go on without what it cannot read",
+            "the disk could not read all of it ({}); use --skip-corrupted to leave out the unreadable data",
             losses.errors.first().map_or(String::new(), ToString::to_string)
         ))),
         Ok((_, losses)) if has_counters && !skip_corrupted && !losses.is_none() => {
             let first = losses.errors.first().map_or(String::new(), ToString::to_string);
             Err(JobError::Refused(format!(
-                "it is damaged ({first}), and without the damaged part counters would show less than was counted; \
-                 say --skip-corrupted to accept that"
+                "it is damaged ({first}), and without the damaged part counters would be too low; use --skip-corrupted to \
+                 accept that"
             )))
         }
         salvaged => salvaged,

@@ -328,7 +328,7 @@ impl FlushTicket {
             job.changed.until(|| job.done.get() || job.failures.get() > failures).await;
             if !job.done.get() {
                 let (error, no_space) = job.last_error.borrow().clone().expect("a failure says why");
-                let error = format!("the flush failed and will be tried again: {error}");
+                let error = format!("the flush failed and will be retried: {error}");
                 return Err(if no_space { EngineError::NoSpace(error) } else { EngineError::SSTable(error) });
             }
         }

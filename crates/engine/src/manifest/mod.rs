@@ -291,8 +291,8 @@ impl SSTableManifest {
 
 fn complaint(full_name: &str, table_dir: &Path, name: &SSTableName) -> String {
     format!(
-        "{} of {full_name} was there when the node stopped and is not now: its rows are missing unless that was wanted; to have them \
-         again, stop the node and restore its files to {}",
+        "{} of {full_name} existed when the node stopped and is missing now: its rows are lost unless it was removed on \
+         purpose; to get them back, stop the node and restore its files to {}",
         name,
         table_dir.display()
     )
@@ -300,7 +300,7 @@ fn complaint(full_name: &str, table_dir: &Path, name: &SSTableName) -> String {
 
 fn unreadable(full_name: &str, path: &Path) -> String {
     format!(
-        "{} cannot be read, so nobody knows whether SSTables of {full_name} are missing; a loss of power may do that",
+        "{} cannot be read, so it is unknown whether SSTables of {full_name} are missing; a power failure can cause this",
         path.display()
     )
 }

@@ -111,7 +111,7 @@ async fn load_locked(
     let schema = node.catalog.borrow().table_by_id(id).map(|table| table.schema.clone());
     let schema = schema.ok_or(EngineError::UnknownTable(id))?;
     if is_system_keyspace(&schema.keyspace) {
-        let what = format!("{} is a system table; nothing can be loaded into it", schema.full_name());
+        let what = format!("{} is a system table; SSTables cannot be loaded into it", schema.full_name());
         return Err(EngineError::Invalid(what));
     }
     let table = node.engine.table(id)?;
@@ -264,7 +264,7 @@ async fn check(
     }
     if count > 0 {
         return Err(EngineError::Invalid(format!(
-            "{} is damaged, nothing was loaded ({count} findings): {}; `messina sstable scrub` keeps what can be read",
+            "{} is damaged, nothing was loaded ({count} findings): {}; `messina sstable scrub` keeps the readable data",
             path.display(),
             told.join("; ")
         )));

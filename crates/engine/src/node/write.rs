@@ -77,7 +77,7 @@ where
     let node = NodeShard::of(shard)?;
     command.now_s.get_or_insert_with(|| shard.wall_s());
     let PartitionRange::Key(key) = &command.partitions else {
-        return Err(EngineError::Invalid("a conditional write is to one partition".to_string()).into());
+        return Err(EngineError::Invalid("a conditional write must be on one partition".to_string()).into());
     };
     let schema = node.engine.table(command.table)?.schema();
     let target = owner(&node, &schema, key.token());

@@ -67,7 +67,7 @@ impl Asked {
     fn text(self, what: &str) -> String {
         let shared = match self.shared {
             0 => String::new(),
-            shared => format!(" ({shared} of them being read by others)"),
+            shared => format!(" ({shared} of them loaded by other reads)"),
         };
         format!("{what} {} hit, {} missed{shared}", self.hits, self.misses)
     }

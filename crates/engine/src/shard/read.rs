@@ -34,7 +34,7 @@ impl EngineShard {
         };
         if let Some(trace) = &trace {
             trace.note(match &parked {
-                Some(_) => "Going on with the readers that the last page left open".to_string(),
+                Some(_) => "Continuing with the readers that the last page left open".to_string(),
                 None => {
                     let (name, waiting) = permit.semaphore();
                     let waited_us = self.shard.now_us() - started_us;

@@ -67,7 +67,9 @@ impl EngineShard {
         decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E>,
     ) -> Result<Page, E> {
         let PartitionRange::Key(key) = &command.partitions else {
-            return Err(EngineError::Invalid("a conditional write is to one partition".to_string()).into());
+            return Err(
+                EngineError::Invalid("a conditional write must be on one partition".to_string()).into()
+            );
         };
         let guard = self.locks.lock(command.table, key.clone()).await;
         let page = self.read(command).await?;

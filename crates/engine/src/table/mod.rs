@@ -310,8 +310,8 @@ impl Table {
             return Ok(());
         }
         Err(EngineError::SSTable(format!(
-            "{} cannot be read, because {} of its SSTables cannot be opened: {}; put the files right and restart, \
-             let a scrub keep what can be read, or move all files of the SSTable away to go on without it",
+            "{} cannot be read, because {} of its SSTables cannot be opened: {}; repair the files and restart, run a scrub to \
+             keep the readable data, or move all files of the SSTable away to continue without it",
             self.schema().full_name(),
             unreadable.len(),
             unreadable.join("; ")

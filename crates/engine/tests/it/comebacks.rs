@@ -141,7 +141,7 @@ fn a_flush_that_cannot_open_what_it_wrote_leaves_no_second_copy() {
             Some(Rc::new(|path: &Path| path.to_str().unwrap().ends_with("Statistics.db")));
     });
     let flushed = world.block_on(&node, 0, |shard| async move { node::flush(&shard, vec![]).await }).unwrap();
-    assert!(flushed.unwrap_err().to_string().contains("will be tried again"));
+    assert!(flushed.unwrap_err().to_string().contains("will be retried"));
     world.set_faults(|faults| *faults = FaultPlan::default());
     let rows = world.block_on(&node, 0, move |shard| async move {
         node::flush(&shard, vec![]).await?;

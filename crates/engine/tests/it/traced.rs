@@ -79,6 +79,6 @@ fn a_trace_says_which_sstables_were_read_and_why_not() {
     let first = ReadCommand { page_rows: 3, ..command };
     let page = engine.read(first.clone()).wait().unwrap();
     let second = notes(&engine, ReadCommand { paging: page.next, ..first });
-    has(&second, &["Going on with the readers that the last page left open", "Read 2 live rows"]);
+    has(&second, &["Continuing with the readers that the last page left open", "Read 2 live rows"]);
     engine.close().unwrap();
 }

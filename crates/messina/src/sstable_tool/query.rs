@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use catalog::{Catalog, Keyspace, SchemaChange, TableSettings};
 use cql::system::NodeInfo;
-use cql::{ChangeSchema, Coordinator, Decide, Execution, Outcome, Prepared, ResultRows};
+use cql::{ChangeSchema, ClientState, Decide, Execution, Host, Outcome, Prepared, ResultRows, Storage};
 use engine::read::page::{Bounds, PageSources, read_sources};
 use engine::sharder::OwnedTokens;
 use model::{Mutation, TableId, TableSchema};
@@ -57,7 +57,7 @@ pub async fn run(shard: &Shard, arguments: &QueryArguments) -> Result<End, Strin
     if sstables.is_empty() {
         return Err("no SSTable is left to query".to_string());
     }
-    let storage = Storage::new(shard, sstables, first, arguments.schema.as_deref())?;
+    let storage = SSTableStorage::new(shard, sstables, first, arguments.schema.as_deref())?;
     let mut out = Out::new();
     for statement in split_statements(&arguments.execute) {
         if let Err(error) = storage.run(statement.text, arguments.format, &mut out).await {
@@ -121,7 +121,7 @@ fn pick(catalog: &Catalog, keyspace: &str, table: &str) -> Result<Arc<TableSchem
 }
 
 /// Some SSTables as one table.
-struct Storage {
+struct SSTableStorage {
     shard: Shard,
     catalog: Catalog,
     table: Arc<TableSchema>,
@@ -129,7 +129,7 @@ struct Storage {
     last_timestamp_us: Cell<i64>,
 }
 
-impl Storage {
+impl SSTableStorage {
     fn new(
         shard: &Shard,
         sstables: Vec<Rc<SSTable>>,
@@ -232,7 +232,7 @@ fn decode(rows: &ResultRows) -> Result<Rows, CqlError> {
 }
 
 struct Sources<'a> {
-    storage: &'a Storage,
+    storage: &'a SSTableStorage,
     bypass_cache: bool,
 }
 
@@ -266,11 +266,43 @@ fn refused<T>() -> Result<T, CqlError> {
     ))
 }
 
-impl Coordinator for Storage {
+impl Storage for SSTableStorage {
     fn catalog(&self) -> Catalog {
         self.catalog.clone()
     }
 
+    async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn apply_batch(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
+        if command.table != self.table.id {
+            let text = format!("only {} is here", self.table.full_name());
+            return Err(CqlError::Invalid(text));
+        }
+        let sources = Sources { storage: self, bypass_cache: command.bypass_cache };
+        let read = read_sources(&self.shard, &sources, &command, &Bounds::NONE, None).await;
+        read.map(|(page, _)| page).map_err(|error| CqlError::Server(error.to_string()))
+    }
+
+    async fn read_modify_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {
+        refused()
+    }
+
+    async fn change_schema(&self, _: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        refused()
+    }
+
+    async fn truncate(&self, _: TableId) -> Result<(), CqlError> {
+        refused()
+    }
+}
+
+impl Host for SSTableStorage {
     fn wall_us(&self) -> i64 {
         self.shard.wall_us()
     }
@@ -292,34 +324,6 @@ impl Coordinator for Storage {
     fn host_id(&self) -> Uuid {
         Uuid::nil()
     }
-
-    async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
-        refused()
-    }
-
-    async fn apply_together(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
-        refused()
-    }
-
-    async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
-        if command.table != self.table.id {
-            let text = format!("only {} is here", self.table.full_name());
-            return Err(CqlError::Invalid(text));
-        }
-        let sources = Sources { storage: self, bypass_cache: command.bypass_cache };
-        let read = read_sources(&self.shard, &sources, &command, &Bounds::NONE, None).await;
-        read.map(|(page, _)| page).map_err(|error| CqlError::Server(error.to_string()))
-    }
-
-    async fn read_and_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {
-        refused()
-    }
-
-    async fn change_schema(&self, _: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
-        refused()
-    }
-
-    async fn truncate(&self, _: TableId) -> Result<(), CqlError> {
-        refused()
-    }
 }
+
+impl ClientState for SSTableStorage {}

@@ -9,6 +9,7 @@
 //! | how does an SSTable header or a schema table name a type | `java_name.rs`, `cql_name.rs` |
 //! | which of two values sorts first | `order.rs` (numbers: `decimal.rs`, `varint.rs`) |
 //! | are these bytes a value of the type | `validate.rs` |
+//! | the order in which a client's sets and maps are stored | `normal.rs` |
 //! | how is a collection, tuple or vector laid out | `collection.rs` |
 //! | text to bytes and back | `text_in.rs`, `text_out.rs`; scalars: `scalar_text.rs`, `civil.rs`, `duration.rs`, `float_text.rs` |
 //! | the text of keys as `sstabledump` prints and takes it | `raw_text.rs` |
@@ -31,6 +32,7 @@ mod java_name;
 mod json;
 mod json_in;
 mod json_out;
+mod normal;
 pub(crate) mod order;
 mod raw_text;
 mod scalar_text;

@@ -97,7 +97,17 @@ impl CqlType {
                 }
                 Ok(build_composite(values.iter().map(Vec::as_slice)))
             }
-            Self::Tuple(components) => fields_of(text, &components.iter().collect::<Vec<_>>()),
+            Self::Tuple(components) => {
+                let parts = split(text).len();
+                if parts > components.len() {
+                    return type_err!(
+                        "Invalid tuple literal: too many elements. Type {} expects {} but got {parts}",
+                        self.to_cql(),
+                        components.len()
+                    );
+                }
+                fields_of(text, &components.iter().collect::<Vec<_>>())
+            }
             Self::Udt { user, .. } => {
                 fields_of(text, &user.fields.iter().map(|field| &field.field_type).collect::<Vec<_>>())
             }
@@ -201,6 +211,8 @@ mod tests {
         let bytes = build_tuple([Some(&b"a@b:c"[..]), None]);
         assert_eq!(tuple.raw_text_of(&bytes), "a\\@b\\:c:@");
         assert_eq!(tuple.bytes_of_raw_text("a\\@b\\:c:@"), Ok(bytes));
+        let long = tuple.bytes_of_raw_text("a:1:2").unwrap_err();
+        assert!(long.message().ends_with("expects 2 but got 3"), "{long}");
         assert_eq!(CqlType::Text.raw_text_of(b"it's"), "it's");
         assert_eq!(CqlType::list(CqlType::Int).raw_text_of(&[0, 0, 0, 0]), "00000000");
     }

@@ -12,8 +12,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::HashSet;
+use cql::BatchLimits;
 use cql::ResultRows;
-use cql::modify::BatchLimits;
 use cql::system::NodeInfo;
 use protocol::client::{RequestHead, write_request};
 use protocol::{

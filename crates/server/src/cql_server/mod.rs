@@ -46,9 +46,8 @@ use std::sync::atomic::AtomicU64;
 
 use base::{HashMap, broken};
 use catalog::Catalog;
-use cql::ResultMemory;
-use cql::modify::{BatchLimits, BatchSeverity};
 use cql::system::{ClientInfo, NodeInfo};
+use cql::{BatchLimits, BatchSeverity, ResultMemory};
 use engine::EngineError;
 use engine::report::memory_text;
 use engine::shard::EngineShard;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use base::broken;
 use catalog::{Catalog, SchemaChange};
-use cql::modify::{BatchLimits, BatchSeverity};
 use cql::system::{self, NodeInfo};
-use cql::{ChangeSchema, Coordinator, Decide, ResultLimits, ResultMemory};
+use cql::{
+    BatchLimits, BatchSeverity, ChangeSchema, ClientState, Decide, Host, ResultLimits, ResultMemory, Storage,
+};
 use engine::EngineError;
 use engine::commitlog::LogError;
 use engine::node::{self, Deadline, NodeShard};
@@ -46,20 +47,20 @@ pub(crate) struct Node {
     dead: Cell<Option<DeadPage>>,
 }
 
-/// While it is held, a request of this level waits for memory and does not count as in flight.
-struct Aside<'n> {
+/// A request of this level waits for memory and is not under way until this is dropped.
+struct IdleRequest<'n> {
     shard: &'n Shard,
     level: &'n Level,
 }
 
-impl<'n> Aside<'n> {
+impl<'n> IdleRequest<'n> {
     fn begin(shard: &'n Shard, level: &'n Level) -> Self {
-        level.pace.borrow_mut().set_aside(shard.now_us());
+        level.pace.borrow_mut().idle(shard.now_us());
         Self { shard, level }
     }
 }
 
-impl Drop for Aside<'_> {
+impl Drop for IdleRequest<'_> {
     fn drop(&mut self) {
         self.level.pace.borrow_mut().began(self.shard.now_us());
     }
@@ -177,7 +178,7 @@ impl Node {
             || "a range of partitions".to_string(),
             |key| format!("partition key \"{}\"", key.bytes().escape_ascii()),
         );
-        self.warn(&format!(
+        self.log_warning(&format!(
             "Read {} live rows and {} dead rows/tombstones for {table} {key} (see tombstone_warn_threshold)",
             page.row_count(),
             page.tombstones
@@ -190,7 +191,7 @@ impl Node {
         if let EngineError::Read(ReadError::Limit(LimitExceeded::Tombstones(text))) = error
             && self.cql.may_warn_of_tombstones(true)
         {
-            self.warn(text);
+            self.log_warning(text);
         }
         if let EngineError::Read(error @ (ReadError::Corrupt { .. } | ReadError::Io { .. })) = error {
             self.cql.read_failed(error);
@@ -299,90 +300,9 @@ impl From<EngineError> for Refused {
     }
 }
 
-impl Coordinator for Node {
+impl Storage for Node {
     fn catalog(&self) -> Catalog {
         self.cql.with_virtual_tables(&self.node.catalog.borrow())
-    }
-
-    fn wall_us(&self) -> i64 {
-        self.shard.wall_us()
-    }
-
-    fn timestamp_us(&self) -> i64 {
-        self.cql.timestamp_us()
-    }
-
-    fn random_u64(&self) -> u64 {
-        self.shard.random_u64()
-    }
-
-    fn node_info(&self) -> NodeInfo {
-        self.cql.node_info()
-    }
-
-    fn result_limits(&self) -> ResultLimits {
-        let limits = self.cql.options.result_limits;
-        ResultLimits { page_bytes: limits.page_bytes.min(self.page_bytes_max), ..limits }
-    }
-
-    async fn set_aside<F: Future<Output = ()>>(&self, turn: F) {
-        self.traced(|| "Waiting for memory of large unpaged results".to_string());
-        let aside = self.level.as_ref().map(|level| Aside::begin(&self.shard, level));
-        turn.await;
-        drop(aside);
-    }
-
-    fn result_memory(&self) -> Option<Rc<ResultMemory>> {
-        Some(self.cql.result_memory.clone())
-    }
-
-    fn batch_limits(&self) -> BatchLimits {
-        self.cql.options.batch_limits
-    }
-
-    fn log_batch(&self, severity: BatchSeverity, text: &str) {
-        self.cql.log_batch(severity, text);
-    }
-
-    fn warn(&self, text: &str) {
-        crate::logging::log(
-            crate::config::LogLevel::Warn,
-            format_args!("shard {}", self.shard.id()),
-            "query_result",
-            format_args!("{text}"),
-        );
-    }
-
-    fn user(&self) -> Option<Arc<str>> {
-        self.user.clone()
-    }
-
-    fn memory_refused(&self, what: &str) {
-        self.cql.memory_refused(what);
-    }
-
-    async fn give_way(&self) {
-        if self.shard.need_preempt() {
-            self.shard.yield_now().await;
-        }
-    }
-
-    async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
-        match &self.cql.options.passwords {
-            Some(passwords) => passwords.hash(password).await,
-            None => {
-                let text = "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD";
-                Err(CqlError::Invalid(text.to_string()))
-            }
-        }
-    }
-
-    fn service_levels_max(&self) -> usize {
-        levels::LEVELS_MAX
-    }
-
-    fn host_id(&self) -> Uuid {
-        self.cql.options.node.host_id
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
@@ -396,7 +316,7 @@ impl Coordinator for Node {
         Ok(())
     }
 
-    async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
+    async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
         let count = mutations.len();
         let applied = node::apply_batch(&self.shard, mutations, self.deadline.get()).await;
         applied.map_err(|error| cql_error(&error))?;
@@ -428,9 +348,8 @@ impl Coordinator for Node {
         Ok(page)
     }
 
-    async fn read_and_write(&self, mut command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
-        // The timestamp comes from the clock of the partition's shard, so two decisions on a partition never
-        // get the same one.
+    async fn read_modify_write(&self, mut command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
+        // The clock of the shard that has the partition: those who decide there never get the same time.
         let decide = move |shard: &Shard, page: &Page| {
             let timestamp_us = CqlShard::of(shard)?.timestamp_us();
             decide(page, timestamp_us).map_err(Refused::Decided)
@@ -465,5 +384,90 @@ impl Coordinator for Node {
 
     async fn truncate(&self, table: TableId) -> Result<(), CqlError> {
         node::truncate(&self.shard, table).await.map_err(|error| CqlError::Truncate(error.to_string()))
+    }
+}
+
+impl Host for Node {
+    fn wall_us(&self) -> i64 {
+        self.shard.wall_us()
+    }
+
+    fn timestamp_us(&self) -> i64 {
+        self.cql.timestamp_us()
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.shard.random_u64()
+    }
+
+    fn node_info(&self) -> NodeInfo {
+        self.cql.node_info()
+    }
+
+    fn host_id(&self) -> Uuid {
+        self.cql.options.node.host_id
+    }
+
+    fn service_levels_max(&self) -> usize {
+        levels::LEVELS_MAX
+    }
+
+    async fn maybe_yield(&self) {
+        if self.shard.need_preempt() {
+            self.shard.yield_now().await;
+        }
+    }
+
+    fn result_memory(&self) -> Option<Rc<ResultMemory>> {
+        Some(self.cql.result_memory.clone())
+    }
+
+    fn log_warning(&self, text: &str) {
+        crate::logging::log(
+            crate::config::LogLevel::Warn,
+            format_args!("shard {}", self.shard.id()),
+            "query_result",
+            format_args!("{text}"),
+        );
+    }
+
+    fn log_batch(&self, severity: BatchSeverity, text: &str) {
+        self.cql.log_batch(severity, text);
+    }
+
+    fn log_memory_refused(&self, what: &str) {
+        self.cql.memory_refused(what);
+    }
+}
+
+impl ClientState for Node {
+    fn user(&self) -> Option<Arc<str>> {
+        self.user.clone()
+    }
+
+    async fn hash_password(&self, password: &str) -> Result<String, CqlError> {
+        match &self.cql.options.passwords {
+            Some(passwords) => passwords.hash(password).await,
+            None => {
+                let text = "org.apache.cassandra.auth.CassandraRoleManager doesn't support PASSWORD";
+                Err(CqlError::Invalid(text.to_string()))
+            }
+        }
+    }
+
+    fn result_limits(&self) -> ResultLimits {
+        let limits = self.cql.options.result_limits;
+        ResultLimits { page_bytes: limits.page_bytes.min(self.page_bytes_max), ..limits }
+    }
+
+    fn batch_limits(&self) -> BatchLimits {
+        self.cql.options.batch_limits
+    }
+
+    async fn wait_idle<F: Future<Output = ()>>(&self, turn: F) {
+        self.traced(|| "Waiting for memory of large unpaged results".to_string());
+        let idle = self.level.as_ref().map(|level| IdleRequest::begin(&self.shard, level));
+        turn.await;
+        drop(idle);
     }
 }

@@ -72,9 +72,9 @@ impl Pace {
     /// A request waits for something other than the CPU, and does not count as in flight meanwhile.
     ///
     /// # Panics
-    /// No request is in flight.
-    pub fn set_aside(&mut self, now_us: u64) {
-        assert!(self.under_way > 0, "what is set aside has begun");
+    /// None is under way.
+    pub fn idle(&mut self, now_us: u64) {
+        assert!(self.under_way > 0, "a request that becomes idle was in flight");
         self.look(now_us);
         self.under_way -= 1;
     }
@@ -291,7 +291,7 @@ mod tests {
         let mut pace = Pace::default();
         pace.began(now_us);
         (0..40).for_each(|_| pace.began(now_us));
-        (0..40).for_each(|_| pace.set_aside(now_us));
+        (0..40).for_each(|_| pace.idle(now_us));
         for _ in 0..100 {
             now_us += 1000;
             pace.ended(now_us);

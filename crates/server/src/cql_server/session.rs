@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use cql::{ConsistencyLevels, Coordinator, Execution, Outcome, Prepared, ResultRows, StatementKind};
+use cql::{ConsistencyLevels, Execution, Host, Outcome, Prepared, ResultRows, StatementKind, Storage};
 use engine::node::Deadline;
 use engine::sharder::IGNORE_MSB;
 use protocol::{

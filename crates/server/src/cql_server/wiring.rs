@@ -12,8 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::murmur3;
 use catalog::{Catalog, RoleChange};
+use cql::BatchLimits;
 use cql::ResultLimits;
-use cql::modify::BatchLimits;
 use cql::system::{NodeInfo, SettingInfo};
 use engine::Engine;
 use runtime::Remote;

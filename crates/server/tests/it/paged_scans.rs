@@ -16,7 +16,9 @@ use std::sync::Arc;
 use catalog::{Catalog, SchemaChange, TableSettings};
 use cql::system::NodeInfo;
 use cql::testing::MemoryCoordinator;
-use cql::{ChangeSchema, Coordinator, Decide, Execution, Outcome, Prepared, ResultLimits};
+use cql::{
+    ChangeSchema, ClientState, Coordinator, Decide, Execution, Host, Outcome, Prepared, ResultLimits, Storage,
+};
 use engine::{EngineOptions, node, recover};
 use model::{
     Cell, ClusteringKey, CqlType, Liveness, Mutation, PartitionKey, TableId, TableSchema, Tombstone,
@@ -243,11 +245,42 @@ fn refused<T>() -> Result<T, CqlError> {
     Err(CqlError::Server("the law only reads".to_string()))
 }
 
-impl Coordinator for EngineCoordinator {
+impl Storage for EngineCoordinator {
     fn catalog(&self) -> Catalog {
         node::catalog(&self.shard).expect("an engine")
     }
 
+    async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn apply_batch(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
+        refused()
+    }
+
+    async fn read(&self, mut command: ReadCommand) -> Result<Page, CqlError> {
+        if let Some(paging) = command.paging.as_mut().filter(|_| self.is_reopened) {
+            paging.read_id = paging.read_id.wrapping_add(1).max(1);
+        }
+        node::read(&self.shard, command, node::Deadline::NONE)
+            .await
+            .map_err(|error| CqlError::Server(error.to_string()))
+    }
+
+    async fn read_modify_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {
+        refused()
+    }
+
+    async fn change_schema(&self, _: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
+        refused()
+    }
+
+    async fn truncate(&self, _: TableId) -> Result<(), CqlError> {
+        refused()
+    }
+}
+
+impl Host for EngineCoordinator {
     fn wall_us(&self) -> i64 {
         NOW_US
     }
@@ -268,41 +301,14 @@ impl Coordinator for EngineCoordinator {
         Uuid::from_u128(1)
     }
 
-    fn result_limits(&self) -> ResultLimits {
-        self.limits
-    }
-
-    fn warn(&self, text: &str) {
+    fn log_warning(&self, text: &str) {
         self.warnings.borrow_mut().push(text.to_string());
     }
+}
 
-    async fn read(&self, mut command: ReadCommand) -> Result<Page, CqlError> {
-        if let Some(paging) = command.paging.as_mut().filter(|_| self.is_reopened) {
-            paging.read_id = paging.read_id.wrapping_add(1).max(1);
-        }
-        node::read(&self.shard, command, node::Deadline::NONE)
-            .await
-            .map_err(|error| CqlError::Server(error.to_string()))
-    }
-
-    async fn apply(&self, _: Mutation) -> Result<(), CqlError> {
-        refused()
-    }
-
-    async fn apply_together(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
-        refused()
-    }
-
-    async fn read_and_write(&self, _: ReadCommand, _: Decide) -> Result<Page, CqlError> {
-        refused()
-    }
-
-    async fn change_schema(&self, _: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
-        refused()
-    }
-
-    async fn truncate(&self, _: TableId) -> Result<(), CqlError> {
-        refused()
+impl ClientState for EngineCoordinator {
+    fn result_limits(&self) -> ResultLimits {
+        self.limits
     }
 }
 

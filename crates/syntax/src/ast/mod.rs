@@ -11,6 +11,7 @@
 mod access;
 mod ddl;
 mod dml;
+mod index;
 mod name;
 mod selector;
 mod term;
@@ -27,6 +28,7 @@ pub use dml::{
     DeleteTarget, InValues, Insert, InsertValues, Modification, OrderBy, Ordering, Relation, RelationTarget,
     Select, SelectItem, Selection, Truncate, Update, Using,
 };
+pub use index::{CreateIndex, DropIndex, IndexTarget, TargetPart};
 pub use name::{Ident, QualifiedName, Span};
 pub use selector::{CellTime, Selector};
 pub use term::{ArithmeticOp, Literal, LiteralKind, Marker, Term};
@@ -59,6 +61,8 @@ pub enum Statement {
     CreateType(CreateType),
     AlterType(AlterType),
     DropType(DropType),
+    CreateIndex(Box<CreateIndex>),
+    DropIndex(DropIndex),
     Describe(Describe),
     Access(Box<AccessStatement>),
     /// A statement recognized as CQL by its first words and not parsed further.
@@ -68,7 +72,7 @@ pub enum Statement {
 /// A statement that is CQL and is not supported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unsupported {
-    /// Its first words in capitals, such as `CREATE INDEX`.
+    /// Its first words in capitals, such as `CREATE TRIGGER`.
     pub what: &'static str,
     /// Whether it is a DROP with IF EXISTS. Such a statement succeeds, since the object cannot exist.
     pub if_exists: bool,

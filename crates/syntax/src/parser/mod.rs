@@ -12,6 +12,7 @@
 mod access;
 mod batch;
 mod describe;
+mod index;
 mod names;
 mod relation;
 mod schema;

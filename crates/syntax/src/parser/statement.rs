@@ -41,6 +41,9 @@ impl Parser<'_> {
         if let Some(statement) = self.create_access()? {
             return Ok(statement);
         }
+        if self.at_index() {
+            return Ok(Statement::CreateIndex(Box::new(self.create_index()?)));
+        }
         match self.kind_of_thing() {
             Some(Thing::Keyspace) => Ok(Statement::CreateKeyspace(self.create_keyspace()?)),
             Some(Thing::Table) => Ok(Statement::CreateTable(Box::new(self.create_table()?))),
@@ -74,6 +77,9 @@ impl Parser<'_> {
         self.advance();
         if let Some(statement) = self.drop_access()? {
             return Ok(statement);
+        }
+        if self.eat_keyword(Keyword::Index) {
+            return Ok(Statement::DropIndex(self.drop_index()?));
         }
         match self.kind_of_thing() {
             Some(Thing::Keyspace) => Ok(Statement::DropKeyspace(self.drop_keyspace()?)),

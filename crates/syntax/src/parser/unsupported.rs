@@ -7,8 +7,6 @@ use crate::lexer::TokenKind;
 
 /// First words, and the statement's name. A longer beginning must precede its own prefixes.
 const BEGINNINGS: &[(&[K], &str)] = &[
-    (&[K::Create, K::Index], "CREATE INDEX"),
-    (&[K::Create, K::Custom, K::Index], "CREATE CUSTOM INDEX"),
     (&[K::Create, K::Materialized, K::View], "CREATE MATERIALIZED VIEW"),
     (&[K::Create, K::Or, K::Replace, K::Function], "CREATE FUNCTION"),
     (&[K::Create, K::Or, K::Replace, K::Aggregate], "CREATE AGGREGATE"),
@@ -16,7 +14,6 @@ const BEGINNINGS: &[(&[K], &str)] = &[
     (&[K::Create, K::Aggregate], "CREATE AGGREGATE"),
     (&[K::Create, K::Trigger], "CREATE TRIGGER"),
     (&[K::Alter, K::Materialized, K::View], "ALTER MATERIALIZED VIEW"),
-    (&[K::Drop, K::Index], "DROP INDEX"),
     (&[K::Drop, K::Materialized, K::View], "DROP MATERIALIZED VIEW"),
     (&[K::Drop, K::Function], "DROP FUNCTION"),
     (&[K::Drop, K::Aggregate], "DROP AGGREGATE"),

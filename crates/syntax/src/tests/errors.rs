@@ -115,7 +115,10 @@ fn what_grammar_forbids() {
     assert!(error("DELETE FROM t USING TTL 5 WHERE k = 1").contains("expected TIMESTAMP or TIMEOUT"));
     assert!(error("CREATE KEYSPACE k WITH r = {'a': ?}").contains("not supported in DDL"));
     assert!(error("BEGIN BATCH SELECT * FROM t; APPLY BATCH").contains("expected INSERT, UPDATE, DELETE"));
-    assert!(error("CREATE INDEX 'open").contains("not closed"));
+    assert!(error("CREATE TRIGGER 'open").contains("not closed"));
+    check("CREATE INDEX ? ON t (a)", "line 1:13 Bind variables cannot be used for index names");
+    assert!(error("CREATE INDEX ON t (keys(m)").contains("expecting ')'"));
+    assert!(error("CREATE INDEX ON t (a) USING sai").contains("expecting a string"));
     assert!(error("SELECT s[..] FROM t").contains("expected a value"));
     assert!(error("SELECT (list<int) a FROM t").contains("mismatched input ')' expecting '>'"));
     assert!(error("USE a; USE b").contains("mismatched input 'USE' expecting end of statement"));

@@ -84,12 +84,31 @@ fn types() {
 }
 
 #[test]
+fn indexes() {
+    same("CREATE INDEX ON t (a)");
+    same("CREATE INDEX IF NOT EXISTS ks.i ON ks.t (keys(m))");
+    same("CREATE INDEX i ON t (values(m), entries(m), full(l))");
+    same("CREATE CUSTOM INDEX ON t (a) USING 'sai' WITH options = {'case_sensitive': 'false'}");
+    same("CREATE INDEX ON t ((p, q), c)");
+    same("CREATE CUSTOM INDEX ON t () USING 'x'");
+    same("DROP INDEX IF EXISTS ks.i");
+    // Words of the syntax as names of columns and of the index.
+    same("CREATE INDEX keys ON t (keys)");
+    check("create custom index ON t (VALUES) using 'a'", "CREATE CUSTOM INDEX ON t (values) USING 'a'");
+    let Statement::CreateIndex(found) = statement("CREATE INDEX ON t (keys(keys), \"full\", v)") else {
+        panic!("not an index");
+    };
+    let parts: Vec<_> = found.targets.iter().map(ToString::to_string).collect();
+    assert_eq!(parts, ["keys(keys)", "\"full\"", "v"]);
+}
+
+#[test]
 fn what_is_not_supported_is_named() {
     let what = |text: &str| match statement(text) {
         Statement::Unsupported(unsupported) => unsupported.what,
         other => panic!("{other:?}"),
     };
-    assert_eq!(what("CREATE INDEX ON t (a);"), "CREATE INDEX");
+    assert_eq!(what("CREATE TRIGGER t ON u USING 'c';"), "CREATE TRIGGER");
     assert_eq!(what("create or replace function f"), "CREATE FUNCTION");
     assert_eq!(what("LIST ALL PERMISSIONS"), "LIST PERMISSIONS");
     assert_eq!(what("grant select on ks.t to r"), "GRANT of permissions on data");

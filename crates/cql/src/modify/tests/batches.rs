@@ -9,7 +9,7 @@ use syntax::BatchKind;
 use uuid::Uuid;
 
 use super::*;
-use crate::{ChangeSchema, Decide};
+use crate::{BatchLimits, ChangeSchema, ClientState, Decide};
 
 /// Records the calls of the storage.
 struct Recorder {
@@ -23,48 +23,63 @@ impl Recorder {
     }
 }
 
-impl Coordinator for Recorder {
+impl Storage for Recorder {
     fn catalog(&self) -> Catalog {
         self.inner.catalog()
     }
-    fn wall_us(&self) -> i64 {
-        self.inner.wall_us()
-    }
-    fn timestamp_us(&self) -> i64 {
-        self.inner.timestamp_us()
-    }
-    fn random_u64(&self) -> u64 {
-        self.inner.random_u64()
-    }
-    fn node_info(&self) -> crate::system::NodeInfo {
-        self.inner.node_info()
-    }
-    fn host_id(&self) -> Uuid {
-        self.inner.host_id()
-    }
+
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
         self.note(format!("apply {}", mutation.partition.rows().len()));
         self.inner.apply(mutation).await
     }
-    async fn apply_together(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
+
+    async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
         self.note(format!("apply {} together", mutations.len()));
-        self.inner.apply_together(mutations).await
+        self.inner.apply_batch(mutations).await
     }
+
     async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
         self.note("read");
         self.inner.read(command).await
     }
-    async fn read_and_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
+
+    async fn read_modify_write(&self, command: ReadCommand, decide: Decide) -> Result<Page, CqlError> {
         self.note("read and write");
-        self.inner.read_and_write(command, decide).await
+        self.inner.read_modify_write(command, decide).await
     }
+
     async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
         self.inner.change_schema(change).await
     }
+
     async fn truncate(&self, table: TableId) -> Result<(), CqlError> {
         self.inner.truncate(table).await
     }
 }
+
+impl Host for Recorder {
+    fn wall_us(&self) -> i64 {
+        self.inner.wall_us()
+    }
+
+    fn timestamp_us(&self) -> i64 {
+        self.inner.timestamp_us()
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.inner.random_u64()
+    }
+
+    fn node_info(&self) -> crate::system::NodeInfo {
+        self.inner.node_info()
+    }
+
+    fn host_id(&self) -> Uuid {
+        self.inner.host_id()
+    }
+}
+
+impl ClientState for Recorder {}
 
 /// Returns the calls of the storage for a statement.
 fn calls(text: &str) -> String {

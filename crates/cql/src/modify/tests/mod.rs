@@ -21,7 +21,7 @@ use syntax::{Modification, Statement, parse};
 
 use super::*;
 use crate::testing::MemoryCoordinator;
-use crate::{Coordinator, Execution, Outcome, ResultRows};
+use crate::{Execution, Host, Outcome, ResultRows, Storage};
 
 pub const NOW_US: i64 = 1_700_000_000_000_000;
 pub const NOW_S: u32 = 1_700_000_000;

@@ -7,7 +7,7 @@ use model::sample::{self, Variety};
 use reader::{PartitionPage, ReadCommand};
 
 use super::*;
-use crate::Coordinator;
+use crate::Storage;
 
 /// A condition on a row, as CQL text and as a function.
 struct Condition {
@@ -233,12 +233,11 @@ fn naive(storage: &MemoryCoordinator, schema: &Arc<TableSchema>, query: &Query) 
     }
     if query.is_in && query.order.is_some() {
         all.sort_by(|a, b| {
-            // Partitions without rows come first.
-            let columns = a.c.cmp(&b.c).then_with(|| a.d.cmp(&b.d));
-            let descending_first = schema.clustering[0].ty.is_reversed();
-            let natural = if descending_first { b.c.cmp(&a.c).then_with(|| a.d.cmp(&b.d)) } else { columns };
-            let order = if reversed { natural.reverse() } else { natural };
-            if a.has_row && b.has_row { order } else { a.has_row.cmp(&b.has_row) }
+            // Only the named column counts. In the table's order, partitions without rows come first.
+            let is_descending = schema.clustering[0].ty.is_reversed();
+            let values = if is_descending { b.c.cmp(&a.c) } else { a.c.cmp(&b.c) };
+            let natural = if a.has_row && b.has_row { values } else { a.has_row.cmp(&b.has_row) };
+            if reversed { natural.reverse() } else { natural }
         });
     }
     all.truncate(query.limit.unwrap_or(usize::MAX));

@@ -97,8 +97,8 @@ impl Cause {
         };
         let say = |why: &str| {
             format!(
-                "{} was not {what}, since no snapshot of it can be made ({why}); make room on the disk, for example with \
-                 `nodetool clearsnapshot`, or do without snapshots (auto_snapshot: false, or the table's allow_auto_snapshot = false)",
+                "{} was not {what}, because no snapshot of it can be made ({why}); free disk space, for example with `nodetool \
+                 clearsnapshot`, or turn snapshots off (auto_snapshot: false, or the table's allow_auto_snapshot = false)",
                 table.schema.full_name()
             )
         };
