@@ -1,5 +1,5 @@
-//! Roles and service levels: who may log in, which roles are granted to whom, and the service level of each
-//! role.
+//! Roles, permissions and service levels: who may log in, which roles and permissions are granted to whom, and
+//! the service level of each role.
 //!
 //! They are part of the [`Catalog`](crate::Catalog), so that every shard has them at the same time and a
 //! login reads no table. A change is a function of all roles and levels: it checks the rules or returns an
@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{CatalogError, invalid};
+use crate::permission::{Permissions, Resource};
 use crate::service_level::{DEFAULT_LEVEL, DRIVER_LEVEL, EffectiveLevel, ServiceLevel};
 
 /// A role. A role that can log in is a user.
@@ -22,6 +23,8 @@ pub struct Role {
     pub member_of: BTreeSet<String>,
     /// The service level attached to it.
     pub service_level: Option<String>,
+    /// The permissions granted to it, by [`Resource::name`]. No set is empty.
+    pub permissions: BTreeMap<String, Permissions>,
 }
 
 /// Changes of a role; `None` leaves a property unchanged.
@@ -96,6 +99,62 @@ impl Access {
         self.roles_of(name, true).iter().any(|name| self.roles[*name].is_superuser)
     }
 
+    /// The permissions of a role on a resource: those granted to it or to a role granted to it, on the resource or
+    /// on a group that the resource belongs to. Superusers have all.
+    pub fn permissions_on(&self, role: &str, resource: &Resource) -> Permissions {
+        let roles = self.roles_of(role, true);
+        if roles.iter().any(|name| self.roles[*name].is_superuser) {
+            return Permissions::ALL;
+        }
+        resource.chain().fold(Permissions::NONE, |found, resource| {
+            let name = resource.name();
+            let granted = roles.iter().filter_map(|role| self.roles[*role].permissions.get(&name));
+            granted.fold(found, |found, granted| found.or(*granted))
+        })
+    }
+
+    /// Grants permissions on a resource. Returns those that the role did not have yet.
+    pub fn grant(
+        &mut self,
+        permissions: Permissions,
+        resource: &Resource,
+        to: &str,
+    ) -> Result<Permissions, CatalogError> {
+        let role = self.expect_role(to)?;
+        let granted = role.permissions.entry(resource.name()).or_default();
+        let new = permissions.without(*granted);
+        *granted = granted.or(permissions);
+        role.permissions.retain(|_, granted| !granted.is_empty());
+        Ok(new)
+    }
+
+    /// Revokes permissions on a resource. Returns those that the role had.
+    pub fn revoke(
+        &mut self,
+        permissions: Permissions,
+        resource: &Resource,
+        from: &str,
+    ) -> Result<Permissions, CatalogError> {
+        let role = self.expect_role(from)?;
+        let granted = role.permissions.entry(resource.name()).or_default();
+        let revoked = permissions.and(*granted);
+        *granted = granted.without(permissions);
+        role.permissions.retain(|_, granted| !granted.is_empty());
+        Ok(revoked)
+    }
+
+    /// Whether a role has permissions on a resource whose name satisfies the condition.
+    pub(crate) fn has_grants_on(&self, is_dropped: impl Fn(&str) -> bool) -> bool {
+        self.roles.values().any(|role| role.permissions.keys().any(|name| is_dropped(name)))
+    }
+
+    /// Revokes all permissions on resources that were dropped. `is_dropped` is asked for each name.
+    pub(crate) fn revoke_all_on(&mut self, is_dropped: impl Fn(&str) -> bool) {
+        for role in self.roles.values_mut() {
+            role.permissions.retain(|name, _| !is_dropped(name));
+        }
+    }
+
     /// The effective options of a role; `None` if no level is attached to it or to a role granted to it.
     pub fn effective_level(&self, role: &str) -> Option<EffectiveLevel> {
         // The order of merging matters only for equal values; the role's own level comes first.
@@ -132,10 +191,12 @@ impl Access {
         Ok(())
     }
 
-    /// Drops a role and all grants to it and of it.
+    /// Drops a role, all grants to it and of it, and all permissions on it.
     pub fn drop_role(&mut self, name: &str) -> Result<(), CatalogError> {
         self.expect_role(name)?;
         self.roles.remove(name);
+        let resource = Resource::Role(name.to_string()).name();
+        self.revoke_all_on(|name| name == resource);
         for role in self.roles.values_mut() {
             role.member_of.remove(name);
         }

@@ -23,6 +23,7 @@ use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
 use crate::indexes;
 use crate::keyspace::{Keyspace, check_table_name};
+use crate::permission::Resource;
 use crate::settings::{TableSettings, check_options};
 use crate::store;
 use crate::system::{self, is_system_keyspace};
@@ -224,7 +225,13 @@ impl Catalog {
         changes.push(dropped(Target::Keyspace));
         let mut keyspaces = self.inner.keyspaces.clone();
         keyspaces.remove(name);
-        Ok((self.with_entries(keyspaces), changes))
+        let (data, functions) = (format!("data/{name}"), format!("functions/{name}"));
+        let is_below = |resource: &str, top: &str| {
+            resource.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let access =
+            self.access_without(|resource| is_below(resource, &data) || is_below(resource, &functions));
+        Ok((Self::from_entries(keyspaces, access), changes))
     }
 
     /// Creates a table. The id of the schema must not be used by any table.
@@ -280,7 +287,21 @@ impl Catalog {
         let Some(table) = entry.tables.remove(name) else {
             return no_table(keyspace, name);
         };
-        self.with(keyspace, entry, vec![event(ChangeKind::Dropped, keyspace, table_target(&table))])
+        let mut keyspaces = self.inner.keyspaces.clone();
+        keyspaces.insert(keyspace.to_string(), Arc::new(entry));
+        let resource = Resource::table(keyspace, name).name();
+        let access = self.access_without(|dropped| dropped == resource);
+        let changes = vec![event(ChangeKind::Dropped, keyspace, table_target(&table))];
+        Ok((Self::from_entries(keyspaces, access), changes))
+    }
+
+    /// The roles without permissions on dropped resources; the same value if there are none.
+    fn access_without(&self, is_dropped: impl Fn(&str) -> bool) -> Arc<Access> {
+        let mut access = self.access().clone();
+        if access.has_grants_on(&is_dropped) {
+            Arc::make_mut(&mut access).revoke_all_on(is_dropped);
+        }
+        access
     }
 
     pub fn create_type(&self, user: UserType) -> Changed {

@@ -15,8 +15,8 @@ use uuid::Uuid;
 use crate::catalog::Changed;
 use crate::indexes::{index_from_options, local_target_text, target_text};
 use crate::{
-    Catalog, CatalogError, Keyspace, LevelChange, RoleChange, SchemaChange, TableSettings, Workload, load,
-    mutations_for,
+    Catalog, CatalogError, Keyspace, LevelChange, Permission, Permissions, Resource, RoleChange,
+    SchemaChange, TableSettings, Workload, load, mutations_for,
 };
 
 const NOW_S: u32 = 1_700_000_000;
@@ -447,7 +447,14 @@ fn roles_and_levels_are_read_back() {
                 workload: rng.chance(1, 2).then_some(Workload::Interactive),
                 shares: rng.chance(1, 2).then(|| 1 + rng.below(1000) as u32),
             };
-            let kind = rng.below(10);
+            let permissions: Permissions = Permission::ALL.into_iter().filter(|_| rng.chance(1, 3)).collect();
+            let resource = match rng.below(4) {
+                0 => Resource::AllKeyspaces,
+                1 => Resource::table("ks", "it's/t"),
+                2 => Resource::Role(other.to_string()),
+                _ => Resource::Functions("ks".to_string()),
+            };
+            let kind = rng.below(13);
             let changed = catalog.change_access(|access| match kind {
                 0 | 1 => access.create_role(one, role, false),
                 2 => access.alter_role(one, role),
@@ -457,6 +464,8 @@ fn roles_and_levels_are_read_back() {
                 6 => access.create_level(one, level, false, 9),
                 7 => access.alter_level(one, level),
                 8 => access.attach_level(one, other),
+                9 | 10 => access.grant(permissions, &resource, one).map(drop),
+                11 => access.revoke(permissions, &resource, one).map(drop),
                 _ if rng.chance(1, 3) => access.drop_level(one, false),
                 _ => access.detach_level(other),
             });

@@ -8,6 +8,7 @@
 //! | options of other versions and of ScyllaDB | `other_options.rs`, `tombstone_gc.rs` |
 //! | which types are inside a type, how they change | `user_types.rs` |
 //! | roles, and the effective service level of each | `access.rs`, `service_level.rs` |
+//! | permissions, and the resources that have them | `permission.rs` |
 //! | the system tables: columns, ids | `system.rs`, `definition.rs` |
 //! | system tables that are computed when they are read | `virtual_tables.rs` |
 //! | a change as writes to the system tables | `store.rs` |
@@ -34,6 +35,7 @@ mod keyspace;
 mod laws;
 mod load;
 mod other_options;
+mod permission;
 mod recreate;
 mod retry;
 #[cfg(test)]
@@ -56,6 +58,7 @@ pub use indexes::{describe_index, index_from_options, index_options};
 pub use keyspace::{Factors, Keyspace};
 pub use load::load;
 pub use other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};
+pub use permission::{Permission, Permissions, Resource};
 pub use recreate::{recreate_table, user_types_of};
 pub use service_level::{
     Chosen, DEFAULT_LEVEL, DEFAULT_SHARES, DRIVER_LEVEL, DRIVER_SHARES, EffectiveLevel, ServiceLevel,

@@ -28,6 +28,7 @@ use crate::compression::compression_from_map;
 use crate::error::CatalogError;
 use crate::indexes::index_from_options;
 use crate::keyspace::{Keyspace, check_name, check_table_name};
+use crate::permission::{Permission, Permissions};
 use crate::service_level::{DEFAULT_SHARES, ServiceLevel, Workload};
 use crate::settings::TableSettings;
 use crate::store::{Place, RowKey, SERVICE_LEVEL};
@@ -111,6 +112,16 @@ fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
             && let Some(role) = access.roles.get_mut(&key.partition[0])
         {
             role.service_level = Some(level.to_string());
+        }
+    }
+    for (key, fields) in rows.of(Place::RolePermissions) {
+        if let Some(role) = access.roles.get_mut(&key.partition[0]) {
+            // A permission of a later version is skipped: this build cannot check it.
+            let names = fields.texts("permissions")?.into_iter();
+            let granted: Permissions = names.filter_map(Permission::from_name).collect();
+            if !granted.is_empty() {
+                role.permissions.insert(key.clustering[0].clone(), granted);
+            }
         }
     }
     Ok(access)
@@ -214,12 +225,20 @@ impl Fields {
         for (id, data) in row.cells() {
             // An unknown number belongs to a column of another build.
             let Some(column) = schema.column(*id) else { continue };
-            // Role memberships are also stored in `role_members`.
-            if column.ty.is_multi_cell() {
-                continue;
-            }
-            let ColumnData::Simple(cell) = data else {
-                return Err(fields.corrupt(format!("column {} is not one cell", column.name)));
+            let cell = match (data, &column.ty) {
+                (ColumnData::Simple(cell), _) => cell,
+                (ColumnData::Complex(cells), CqlType::Set { element, .. }) => {
+                    let live = cells.cells.iter().filter(|path| !path.cell.is_tombstone());
+                    let values = live.map(|path| CqlValue::decode(element, &path.path));
+                    let values: Result<Vec<_>, _> = values.collect();
+                    let values =
+                        values.map_err(|error| fields.corrupt(format!("column {}: {error}", column.name)))?;
+                    fields.values.insert(column.name.clone(), CqlValue::Set(values));
+                    continue;
+                }
+                (ColumnData::Complex(_), _) => {
+                    return Err(fields.corrupt(format!("column {} is not one cell", column.name)));
+                }
             };
             if cell.is_tombstone() {
                 continue;
@@ -294,7 +313,7 @@ impl Fields {
 
     fn texts(&self, column: &str) -> Result<Vec<&str>, CatalogError> {
         let texts = self.optional(column, |value| match value {
-            CqlValue::List(values) => values.iter().map(as_text).collect(),
+            CqlValue::List(values) | CqlValue::Set(values) => values.iter().map(as_text).collect(),
             _ => None,
         })?;
         self.required(column, texts)

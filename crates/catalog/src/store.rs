@@ -24,6 +24,7 @@ use crate::access::Access;
 use crate::catalog::{Catalog, Entry, Table};
 use crate::compression::compression_to_map;
 use crate::indexes::{self, index_options};
+use crate::permission::Permission;
 use crate::service_level::Workload;
 use crate::system::{self, system_table};
 
@@ -47,6 +48,8 @@ pub(crate) enum Place {
     Roles,
     RoleMembers,
     RoleAttributes,
+    RolePermissions,
+    ResourceRoles,
 }
 
 /// The attribute of a role that contains the name of its level.
@@ -54,7 +57,7 @@ pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl Place {
     /// The tables whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 12] = [
+    pub(crate) const STORED: [Self; 13] = [
         Self::ColumnIds,
         Self::IndexIds,
         Self::Types,
@@ -67,9 +70,17 @@ impl Place {
         Self::Roles,
         Self::RoleMembers,
         Self::RoleAttributes,
+        Self::RolePermissions,
     ];
-    /// Tables with a partition per role or service level.
-    const OF_ACCESS: [Self; 4] = [Self::ServiceLevels, Self::Roles, Self::RoleMembers, Self::RoleAttributes];
+    /// Tables of roles, permissions and service levels.
+    const OF_ACCESS: [Self; 6] = [
+        Self::ServiceLevels,
+        Self::Roles,
+        Self::RoleMembers,
+        Self::RoleAttributes,
+        Self::RolePermissions,
+        Self::ResourceRoles,
+    ];
     /// Tables with a partition per keyspace.
     const BY_KEYSPACE: [Self; 10] = [
         Self::Types,
@@ -107,6 +118,8 @@ impl Place {
             Self::Roles => system::ROLES,
             Self::RoleMembers => system::ROLE_MEMBERS,
             Self::RoleAttributes => system::ROLE_ATTRIBUTES,
+            Self::RolePermissions => system::ROLE_PERMISSIONS,
+            Self::ResourceRoles => system::RESOURCE_ROLES,
         }
     }
 }
@@ -374,6 +387,15 @@ fn rows_of_access(access: &Access) -> Rows {
                 RowKey::new(Place::RoleAttributes, &[name], &[SERVICE_LEVEL]),
                 vec![("value", text(level))],
             );
+        }
+        for (resource, permissions) in &role.permissions {
+            // Elements of a set are sorted.
+            let mut names: Vec<_> = permissions.iter().map(Permission::name).collect();
+            names.sort_unstable();
+            let names = CqlValue::Set(names.into_iter().map(text).collect());
+            let key = RowKey::new(Place::RolePermissions, &[name], &[resource]);
+            rows.insert(key, vec![("permissions", names)]);
+            rows.insert(RowKey::new(Place::ResourceRoles, &[resource], &[name]), vec![]);
         }
     }
     rows

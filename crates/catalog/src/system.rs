@@ -1,4 +1,4 @@
-//! The tables that store the catalog: Cassandra 4.1's `system_schema`, its roles in `system_auth`, ScyllaDB's
+//! The tables that store the catalog: Cassandra 4.1's `system_schema`, its roles and permissions in `system_auth`, ScyllaDB's
 //! service levels in `system`, and one table of Messina.
 //!
 //! Drivers and cqlsh read `system_schema` to learn the schema. Its columns, their types and the ids of its
@@ -48,6 +48,9 @@ pub const TRIGGERS: &str = "triggers";
 /// Tables in `system_auth`.
 pub const ROLES: &str = "roles";
 pub const ROLE_MEMBERS: &str = "role_members";
+pub const ROLE_PERMISSIONS: &str = "role_permissions";
+/// Cassandra's spelling.
+pub const RESOURCE_ROLES: &str = "resource_role_permissons_index";
 /// Tables in `system`.
 pub const ROLE_ATTRIBUTES: &str = "role_attributes";
 pub const SERVICE_LEVELS: &str = "service_levels_v2";
@@ -308,6 +311,22 @@ const DEFINITIONS: &[Definition] = &[
         comment: "role memberships lookup table",
         partition_key: &["role"],
         clustering: &["member"],
+        columns: &[],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: ROLE_PERMISSIONS,
+        comment: "permissions granted to db roles",
+        partition_key: &["role"],
+        clustering: &["resource"],
+        columns: &[("permissions", "set<text>")],
+    },
+    Definition {
+        keyspace: AUTH,
+        name: RESOURCE_ROLES,
+        comment: "index of db roles with permissions granted on a resource",
+        partition_key: &["resource"],
+        clustering: &["role"],
         columns: &[],
     },
     Definition {

@@ -320,7 +320,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         Definition {
             keyspace: SYSTEM,
             name: "reader_semaphores",
-            comment: "which reads may run at once on each shard, and what they may hold",
+            comment: "admitted and waiting reads, their memory and its limits, by shard and semaphore",
             partition_key: &["shard int"],
             clustering: &["semaphore"],
             columns: &[
@@ -338,7 +338,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         Definition {
             keyspace: SYSTEM,
             name: "reader_permits",
-            comment: "reads that run and wait on each shard, and what they hold",
+            comment: "running and waiting reads and their memory, by shard",
             partition_key: &["shard int"],
             clustering: &["semaphore", "keyspace_name", "table_name", "operation", "state"],
             columns: &[("admitted", "bigint"), ("memory", "bigint"), ("permits", "bigint")],
@@ -397,28 +397,6 @@ const DEFINITIONS: &[(Content, Definition)] = &[
             partition_key: &["name"],
             clustering: &[],
             columns: &[("source", "text"), ("type", "text"), ("value", "text")],
-        },
-    ),
-    (
-        Content::Nothing,
-        Definition {
-            keyspace: AUTH,
-            name: "role_permissions",
-            comment: "permissions granted to db roles",
-            partition_key: &["role"],
-            clustering: &["resource"],
-            columns: &[("permissions", "set<text>")],
-        },
-    ),
-    (
-        Content::Nothing,
-        Definition {
-            keyspace: AUTH,
-            name: "resource_role_permissons_index",
-            comment: "index of db roles with permissions granted on a resource",
-            partition_key: &["resource"],
-            clustering: &["role"],
-            columns: &[],
         },
     ),
     (

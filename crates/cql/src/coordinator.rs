@@ -16,8 +16,8 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use catalog::{Catalog, Changed, SchemaChange};
-use model::{Mutation, TableId};
+use catalog::{Catalog, Changed, Permissions, SchemaChange};
+use model::{Mutation, TableId, TableSchema};
 use protocol::CqlError;
 use reader::{Page, ReadCommand};
 use uuid::Uuid;
@@ -116,6 +116,17 @@ pub trait ClientState {
     /// The role that has logged in; `None` if the connection needed no login.
     fn user(&self) -> Option<Arc<str>> {
         None
+    }
+
+    /// Whether users need permissions: `authorizer: CassandraAuthorizer`.
+    fn checks_permissions(&self) -> bool {
+        false
+    }
+
+    /// The user's permissions on a table, including those on its keyspace and on all keyspaces. Called for
+    /// every request; it must not be slow.
+    fn table_permissions(&self, _table: &TableSchema) -> Permissions {
+        Permissions::ALL
     }
 
     /// Hashes a password as this node's logins expect it, with a salt. The hash is deliberately slow, so it

@@ -12,6 +12,7 @@ use model::TableSchema;
 use protocol::{BatchType, ColumnSpec, CqlError, ResultMetadata, Values, WriteKind};
 use syntax::{BatchKind, Modification, Statement, Truncate, parse};
 
+use crate::access::authorize::{self, TableNeed};
 use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
@@ -38,6 +39,8 @@ pub struct Prepared {
     markers: Vec<ColumnSpec>,
     /// The schemas of the statement's tables, as they were when the statement was planned.
     tables: Vec<Arc<TableSchema>>,
+    /// The permissions that its execution needs.
+    needs: Vec<TableNeed>,
     plan: Plan,
 }
 
@@ -137,6 +140,7 @@ impl Prepared {
             },
             is_conditional: matches!(&plan, Plan::Modify(modify) if modify.is_conditional()),
             warnings: vec![],
+            needs: needs_of(catalog, keyspace, &plan, &tables),
             markers,
             tables,
             plan,
@@ -249,7 +253,7 @@ impl Prepared {
                 },
             },
             Plan::Truncate(_) => CqlError::Truncate(
-                "TRUNCATE took longer than truncate_request_timeout; it goes on".to_string(),
+                "TRUNCATE took longer than truncate_request_timeout; it continues".to_string(),
             ),
             _ => CqlError::ReadTimeout { consistency, received: 0, required: 1, data_present: false },
         }
@@ -258,7 +262,7 @@ impl Prepared {
     /// Executes the statement.
     ///
     /// # Errors
-    /// The bound values do not fit, or the storage fails.
+    /// The user lacks a permission, the bound values do not fit, or the storage fails.
     pub async fn execute<C: Coordinator>(
         &self,
         coordinator: &C,
@@ -266,6 +270,7 @@ impl Prepared {
         execution: &Execution<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Outcome, CqlError> {
+        authorize::check_tables(&self.needs, coordinator)?;
         match &self.plan {
             Plan::Select(select) => {
                 let bound = bind(values, &self.markers)?;
@@ -296,6 +301,11 @@ impl Prepared {
     ) -> Result<Outcome, CqlError> {
         let keyspace = self.keyspace.as_deref();
         let catalog = coordinator.catalog();
+        if coordinator.checks_permissions()
+            && let Some((permission, resource)) = authorize::required(statement, keyspace, &catalog)
+        {
+            authorize::check(coordinator, &catalog, permission, &resource)?;
+        }
         match statement {
             // DROP ... IF EXISTS of an unsupported kind of object: no such object exists.
             Statement::Unsupported(_) => Ok(Outcome::Void),
@@ -305,7 +315,9 @@ impl Prepared {
                 Ok(Outcome::Rows(rows.result_rows()))
             }
             // Boxed, because the future is large and the statements are rare.
-            Statement::Access(statement) => Box::pin(access::execute(statement, coordinator)).await,
+            Statement::Access(statement) => {
+                Box::pin(access::execute(statement, coordinator, keyspace, warnings)).await
+            }
             change => {
                 let random =
                     (u128::from(coordinator.random_u64()) << 64) | u128::from(coordinator.random_u64());
@@ -316,15 +328,42 @@ impl Prepared {
                     data_center: &coordinator.node_info().data_center,
                 };
                 let Some(plan) = schema::plan(change, &catalog, &context)? else {
-                    return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
+                    return Err(CqlError::Server(format!("there is no implementation of {}", self.text)));
                 };
-                let changes = coordinator.change_schema(plan.change).await?;
+                let change = authorize::with_creator(coordinator, statement, keyspace, plan.change);
+                let changes = coordinator.change_schema(change).await?;
                 // If the object existed already, the schema does not change, and the plan's warnings do not
                 // apply.
                 warnings.extend(plan.warnings.into_iter().filter(|_| !changes.is_empty()));
                 Ok(schema::answer(&changes).map_or(Outcome::Void, Outcome::SchemaChange))
             }
         }
+    }
+}
+
+/// The permissions that the execution of a plan needs. `tables` has the tables of SELECT and of modifications.
+fn needs_of(
+    catalog: &Catalog,
+    keyspace: Option<&str>,
+    plan: &Plan,
+    tables: &[Arc<TableSchema>],
+) -> Vec<TableNeed> {
+    match plan {
+        Plan::Select(_) => tables.iter().filter_map(TableNeed::read).collect(),
+        Plan::Modify(modify) => {
+            let is_conditional = |id| modify.conditional_tables().any(|table| table == id);
+            let of_table = |table: &Arc<TableSchema>| {
+                // A condition reveals what it reads.
+                let read = is_conditional(table.id).then(|| TableNeed::read(table)).flatten();
+                std::iter::once(TableNeed::write(table)).chain(read)
+            };
+            tables.iter().flat_map(of_table).collect()
+        }
+        Plan::Truncate(truncate) => {
+            let table = schema::table_of(catalog, &truncate.table, keyspace);
+            table.into_iter().map(|table| TableNeed::write(&table.schema)).collect()
+        }
+        Plan::Other(_) => vec![],
     }
 }
 
@@ -394,7 +433,7 @@ pub fn check_batch_consistency(
 /// Executes a batch of the protocol: prepared statements, each with its bound values.
 ///
 /// # Errors
-/// A statement is not a modification, the bound values do not fit, or the storage fails.
+/// The user lacks a permission, a statement is not a modification, the bound values do not fit, or the storage fails.
 pub async fn execute_batch<C: Coordinator>(
     coordinator: &C,
     batch_type: BatchType,
@@ -407,6 +446,9 @@ pub async fn execute_batch<C: Coordinator>(
         BatchType::Unlogged => BatchKind::Unlogged,
         BatchType::Counter => BatchKind::Counter,
     };
+    for (prepared, _) in statements {
+        authorize::check_tables(&prepared.needs, coordinator)?;
+    }
     let mut parts = Vec::with_capacity(statements.len());
     for (prepared, values) in statements {
         let Plan::Modify(plan) = &prepared.plan else {

@@ -456,7 +456,7 @@ impl Inbound {
         };
         if (first & RESPONSE_BIT != 0) != (self.side == Side::Client) {
             let wanted = if self.side == Side::Server { "requests" } else { "responses" };
-            return Err(fatal(format!("the first byte is {first:#04x}; only {wanted} are taken here")));
+            return Err(fatal(format!("the first byte is {first:#04x}; only {wanted} are accepted here")));
         }
         match self.framing {
             Framing::Envelopes { version: agreed, .. } | Framing::Segments { version: agreed, .. }
@@ -495,8 +495,9 @@ impl Inbound {
         let opcode = match Opcode::from_byte(bytes[4]) {
             Some(opcode) if opcode.is_request() == (self.side == Side::Server) => opcode,
             Some(opcode) => {
-                let text =
-                    format!("{opcode:?} goes the other way, from server to client or from client to server");
+                let text = format!(
+                    "{opcode:?} has the wrong direction (from server to client or from client to server)"
+                );
                 return Err(refuse(protocol_error(text), false));
             }
             None => return Err(refuse(protocol_error(format!("Unknown opcode {}", bytes[4])), false)),
@@ -516,7 +517,7 @@ enum PayloadError {
 }
 
 fn too_much_in_segment() -> CqlError {
-    protocol_error("a segment that is not self-contained goes beyond its message".into())
+    protocol_error("a segment that is not self-contained extends beyond its message".into())
 }
 
 fn body_bytes(header: &[u8; HEADER_BYTES]) -> u32 {

@@ -42,7 +42,7 @@ impl NetError {
                 Some("ports below 1024 need the capability CAP_NET_BIND_SERVICE: choose a higher port")
             }
             (io::ErrorKind::ConnectionRefused, _) => {
-                Some("nobody listens there: check address and port, and whether the server runs")
+                Some("no process listens there: check address and port, and whether the server runs")
             }
             (_, Some(libc::EMFILE)) => Some("raise the limit of open files (ulimit -n)"),
             _ => None,

@@ -38,7 +38,9 @@ pub fn attachments(texts: &[String], schema: Option<&Path>) -> Result<Vec<Attach
         let mut dirs = vec![];
         collect(&dir, 0, &mut dirs).map_err(|error| format!("--attach {text}: {error}"))?;
         match (&dirs[..], name) {
-            ([], _) => return Err(format!("--attach {text}: there is no SSTable in it or below")),
+            ([], _) => {
+                return Err(format!("--attach {text}: the directory and those below it have no SSTable"));
+            }
             ([_], Some((keyspace, table))) => {
                 found.push(Attachment { dir: dirs.remove(0), keyspace, table, schema: None });
             }

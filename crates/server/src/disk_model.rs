@@ -23,7 +23,7 @@ pub fn in_file(path: &Path, data_dir: &Path) -> Result<Option<DiskModel>, String
     let wrong = |error: &dyn std::fmt::Display| format!("io_properties_file {}: {error}", path.display());
     let len_bytes = fs::metadata(path).map_err(|error| wrong(&error))?.len();
     if len_bytes > FILE_BYTES_MAX {
-        return Err(wrong(&format!("{len_bytes} bytes long; this is no such file")));
+        return Err(wrong(&format!("{len_bytes} bytes long; it cannot be an io_properties.yaml")));
     }
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
     let model = in_text(&text, data_dir).map_err(|error| wrong(&error))?;

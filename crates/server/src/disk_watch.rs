@@ -83,10 +83,7 @@ impl Watch {
             let on_disk = tokio::task::spawn_blocking(move || DiskUse::of(&data_dir)).await;
             let on_disk = on_disk.unwrap_or_default();
             if let Some(why) = seen.unflushed.as_ref().filter(|_| !self.is_unflushed) {
-                error!(
-                    "engine",
-                    "shard {shard} cannot flush, and tries again until it can: {why}; {on_disk}"
-                );
+                error!("engine", "shard {shard} cannot flush and retries: {why}; {on_disk}");
             }
             if let Some((why, can_free)) = seen.no_space.as_ref().filter(|_| !self.is_full)
                 && may_tell(&mut self.full_told_at_us, seen.at_us)

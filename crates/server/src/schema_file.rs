@@ -79,7 +79,7 @@ impl SchemaOnly {
 }
 
 fn refused<T>() -> Result<T, CqlError> {
-    Err(CqlError::Invalid("only CREATE, ALTER and DROP have a place in a schema file".to_string()))
+    Err(CqlError::Invalid("only CREATE, ALTER and DROP are allowed in a schema file".to_string()))
 }
 
 impl Storage for SchemaOnly {

@@ -238,7 +238,9 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     info!("init", "Messina {}, process {}", crate::VERSION, std::process::id());
     match &loaded.file {
         Some(file) => info!("config", "read {}", file.display()),
-        None => info!("config", "there is no {}; defaults, environment and flags", config::DEFAULT_FILE),
+        None => {
+            info!("config", "there is no {}; using defaults, environment and flags", config::DEFAULT_FILE)
+        }
     }
     for note in loaded.notes {
         if note.is_warning {
@@ -320,11 +322,11 @@ fn raise_open_files() {
     // SAFETY: the call reads two numbers of a local variable.
     let raised = before < limit.rlim_max && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0;
     let now = if raised { limit.rlim_cur } else { before };
-    info!("init", "at most {now} open files and connections (RLIMIT_NOFILE; {before} before)");
+    info!("init", "limit of open files and connections: {now} (RLIMIT_NOFILE; {before} before)");
     if now < OPEN_FILES_WANTED {
         warning!(
             "init",
-            "that is few: ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker raises it"
+            "the limit of open files is low; raise it with ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker"
         );
     }
 }
@@ -332,7 +334,7 @@ fn raise_open_files() {
 fn make_memory_dir() -> Result<MemoryDir, ServeError> {
     let dir = MemoryDir::make()
         .map_err(|error| ServeError(format!("in_memory: cannot make a temporary directory: {error}")))?;
-    warning!("init", "in_memory: everything is in {} and is removed at the end", dir.path().display());
+    warning!("init", "in_memory: all data are in {} and are removed at the end", dir.path().display());
     Ok(dir)
 }
 
@@ -344,7 +346,7 @@ fn bind(address: &str, port: u16, option: &str) -> Result<TcpListener, ServeErro
                 format!("another process listens there; stop it, or choose another port with --{flag}")
             }
             std::io::ErrorKind::PermissionDenied => {
-                format!("{error}; ports below 1024 are for root, choose another with --{flag}")
+                format!("{error}; ports below 1024 need root; choose another with --{flag}")
             }
             _ => format!("{error}; is it an address of this machine?"),
         };
@@ -395,7 +397,7 @@ fn open(
         shards.disk.inflight_goals = 1;
     }
     match &shards.disk.model {
-        None => info!("engine", "the disk was not measured: see io_properties_file"),
+        None => info!("engine", "the disk was not measured; see io_properties_file"),
         Some(model) => info!("engine", "disk: {}", disk_model::show(model)),
     }
     info!(
@@ -448,12 +450,14 @@ fn open_error(data_dir: &Path, segment_bytes: u64, error: &EngineError) -> Serve
             "{dir} cannot be used: {file}; make it writable for this user, or choose another with --data-dir"
         ),
         _ if file.is_no_space() => format!(
-            "{dir} cannot be opened: {file}; {}; free some and start again{}",
+            "{dir} cannot be opened: {file}; {}; free disk space and start again{}",
             DiskUse::of(data_dir),
             hint_of_segments
         ),
         _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
-            format!("{dir} cannot be opened: {file}; allow more: ulimit -n, or LimitNOFILE of systemd")
+            format!(
+                "{dir} cannot be opened: {file}; raise the limit with ulimit -n or LimitNOFILE of systemd"
+            )
         }
         _ => format!("{dir} cannot be opened: {file}"),
     };
@@ -464,8 +468,8 @@ fn open_error(data_dir: &Path, segment_bytes: u64, error: &EngineError) -> Serve
         EngineError::File(file) => of_file(file),
         EngineError::Log(LogError::NoSpace(file)) => of_file(file),
         EngineError::NoSpace(what) => format!(
-            "{dir} cannot be opened: what the commit log holds is flushed first, and there is no space on the disk: {what}; {}; free \
-             some and start again",
+            "{dir} cannot be opened: a start flushes the entries of the commit log, and there is no space on the disk: {what}; \
+             {}; free disk space and start again",
             DiskUse::of(data_dir)
         ),
         EngineError::Start(_) => format!("{error}; or use fewer shards with --smp"),
@@ -479,8 +483,8 @@ fn report(report: &OpenReport) {
     if replay.segments > 0 {
         info!(
             "engine",
-            "replayed {} entries of {} commit log segments ({} bytes) in {} ms, flushed them in {} ms; {} more were in SSTables already, {} \
-             are of tables that were dropped or truncated",
+            "replayed {} entries of {} commit log segments ({} bytes) in {} ms, flushed them in {} ms; {} more were already in \
+             SSTables, {} belong to dropped or truncated tables",
             replay.entries - replay.flushed - replay.skipped,
             replay.segments,
             replay.bytes,
@@ -491,33 +495,37 @@ fn report(report: &OpenReport) {
         );
     }
     for gap in &replay.truncated {
-        info!("engine", "commit log: cut off, was never synced: {gap}");
+        info!("engine", "commit log: removed an end that was never synced: {gap}");
     }
     for gap in &replay.damaged {
         warning!("engine", "commit log: lost: {gap}");
     }
     if report.lost_host_id {
-        warning!("engine", "the file host_id was missing: the node has another id now, {}", report.host_id);
+        warning!("engine", "the file host_id was missing: the node has a new id, {}", report.host_id);
     }
     for path in &report.removed_sstables {
-        info!("engine", "removed {}, which was never finished", path.display());
+        info!("engine", "removed {}, an unfinished SSTable", path.display());
     }
     for dir in &report.set_aside {
         error!(
             "engine",
-            "an SSTable without TOC.txt is not sound, so its table is read without it; its files are in {}: they may be damaged, or what a \
-             loss of power left of one that was being written",
+            "an SSTable without TOC.txt is incomplete, so its table is read without it; its files are in {}: they may be \
+             damaged, or left by a power failure during a write",
             dir.display()
         );
     }
     for dir in &report.ended_drops {
-        info!("engine", "removed {}, whose table had been dropped", dir.display());
+        info!("engine", "removed {}, the directory of a dropped table", dir.display());
     }
     for dir in &report.lost_dirs {
-        error!("engine", "{} is missing, with all SSTables of its table; it is made anew", dir.display());
+        error!(
+            "engine",
+            "{} is missing, with all SSTables of its table; an empty directory was created",
+            dir.display()
+        );
     }
     for text in &report.unreadable_sstables {
-        error!("engine", "an SSTable cannot be opened, reads of its table fail: {text}");
+        error!("engine", "an SSTable cannot be opened, so reads of its table fail: {text}");
     }
     for text in &report.missing_sstables {
         warning!("engine", "an SSTable is missing: {text}");
@@ -525,11 +533,11 @@ fn report(report: &OpenReport) {
     for text in &report.rebuilt_components {
         warning!(
             "engine",
-            "a component of an SSTable is damaged or missing and is done without, a scrub of its table writes it anew: {text}"
+            "a component of an SSTable is damaged or missing and is not used; a scrub of its table rewrites it: {text}"
         );
     }
     for dir in &report.unknown_dirs {
-        warning!("engine", "{} belongs to no table and is left alone", dir.display());
+        warning!("engine", "{} belongs to no table and is ignored", dir.display());
     }
 }
 
@@ -564,7 +572,7 @@ async fn serve(
     let name = tokio::select! {
         name = next_signal(&mut terminate, &mut interrupt) => name,
         Some(shard) = gone.recv() => return Err(ServeError(format!(
-            "shard {shard} stopped by a panic, which is a defect of Messina; what was acknowledged is in the commit log"
+            "shard {shard} stopped by a panic, which is a defect of Messina; acknowledged writes are in the commit log"
         ))),
     };
     info!("init", "{name}: stopping; a second signal stops at once");
@@ -575,7 +583,8 @@ async fn serve(
     tokio::select! {
         drained = draining => match drained {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(ServeError(format!("not everything could be flushed, the rest is in the commit log: {error}"))),
+            Ok(Err(error)) => Err(ServeError(format!("not all memtables could be flushed; their writes are in the commit log: \
+                                                      {error}"))),
             Err(panic) => Err(ServeError(panic.to_string())),
         },
         name = second_signal(&mut terminate, &mut interrupt) => {

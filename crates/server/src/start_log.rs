@@ -32,7 +32,7 @@ fn line(stage: Stage, (done_bytes, total_bytes): (u64, u64)) -> String {
             let mb = |bytes: u64| bytes as f64 / 1e6;
             format!("replaying the commit log: {:.0} of {:.0} MB", mb(done_bytes), mb(total_bytes))
         }
-        Stage::FlushingReplayed => "flushing what was replayed".to_string(),
+        Stage::FlushingReplayed => "flushing the replayed writes".to_string(),
     }
 }
 

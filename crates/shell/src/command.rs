@@ -101,8 +101,8 @@ fn elsewhere(word: &str, text: &str) -> String {
         "NODETOOL" => format!("type this in a terminal, not at the prompt: messina {line}"),
         "MESSINA" | "CQLSH" => format!("{line}: type this in a terminal, not at the prompt (EXIT leaves it)"),
         _ => format!(
-            "{line} is no command here. DESCRIBE TABLES lists tables, DESCRIBE TABLE t shows one, DESCRIBE KEYSPACES \
-             lists keyspaces; EXIT leaves, HELP names all commands"
+            "{line} is not a command. DESCRIBE TABLES lists tables, DESCRIBE TABLE t shows one, DESCRIBE KEYSPACES lists \
+             keyspaces; EXIT ends the shell, HELP lists all commands"
         ),
     }
 }

@@ -106,7 +106,7 @@ impl Connection {
         }
         let refusal = refusal.map_or(String::new(), |error| error.to_string());
         Err(Failure::Connection(format!(
-            "{}:{} takes no version of the protocol that is spoken here: {refusal}",
+            "{}:{} supports no protocol version of this shell: {refusal}",
             target.host, target.port
         )))
     }
@@ -177,7 +177,7 @@ impl Connection {
 
     fn log_in(&mut self, credentials: Option<&Credentials>) -> Result<(), Failure> {
         let Some(Credentials { user, password }) = credentials else {
-            let text = format!("{} asks for a user: messina shell -u USER -p PASSWORD", self.address);
+            let text = format!("{} requires a user: messina shell -u USER -p PASSWORD", self.address);
             return Err(Failure::Connection(text));
         };
         let token = format!("\0{user}\0{password}");
@@ -272,7 +272,7 @@ impl Connection {
                 Err(Failure::Connection(text))
             }
             Ok(_) if space[0] == TLS_ALERT && matches!(self.socket, Socket::Plain(_)) && self.is_new() => {
-                Err(Failure::Connection(format!("{} speaks TLS: add --ssl", self.address)))
+                Err(Failure::Connection(format!("{} requires TLS: add --ssl", self.address)))
             }
             Ok(bytes) => {
                 self.inbound.filled(bytes);
@@ -299,7 +299,7 @@ impl Connection {
             let text = error.to_string();
             if !text.contains("certificate") {
                 return Failure::Connection(format!(
-                    "{} does not speak TLS: leave out --ssl, or name the port that does ({text})",
+                    "{} does not support TLS: leave out --ssl, or name the TLS port ({text})",
                     self.address
                 ));
             }
@@ -313,7 +313,7 @@ impl Connection {
     }
 
     fn unexpected(&self, response: &Response) -> Failure {
-        Failure::Connection(format!("{} answered with {response:?}, which was not asked for", self.address))
+        Failure::Connection(format!("{} answered with an unexpected {response:?}", self.address))
     }
 }
 
@@ -326,11 +326,11 @@ fn unreachable_text(target: &Target, address: &str, error: &io::Error) -> String
     let is_here = matches!(target.host.as_str(), "localhost" | "::1") || target.host.starts_with("127.");
     match error.kind() {
         ErrorKind::ConnectionRefused if is_here => {
-            format!("nobody listens on {address}: start the server with: messina")
+            format!("no server listens on {address}: start one with: messina")
         }
         ErrorKind::ConnectionRefused => format!(
-            "nobody listens on {address}: is the server running there, and does it listen on that address \
-             (rpc_address, native_transport_port)?"
+            "no server listens on {address}: is the server running there, and does it listen on that address (rpc_address, \
+             native_transport_port)?"
         ),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => format!(
             "no answer from {address} within {} s: is the address right, and does a firewall let it through?",

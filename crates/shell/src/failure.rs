@@ -39,9 +39,7 @@ impl fmt::Display for Failure {
                 "no answer within {after_s} s; the statement may still take effect (--request-timeout sets how \
                  long to wait)"
             ),
-            Self::Interrupted => {
-                f.write_str("not waited for any longer; the statement may still take effect")
-            }
+            Self::Interrupted => f.write_str("the wait was interrupted; the statement may still take effect"),
             Self::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }

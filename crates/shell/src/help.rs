@@ -7,10 +7,10 @@ Statements (HELP and the first word shows how they are written):
   SELECT  INSERT  UPDATE  DELETE  BATCH  CREATE  ALTER  DROP  TRUNCATE  USE
 
 Commands:
-  DESCRIBE ...        what there is: KEYSPACES, TABLES, TYPES, KEYSPACE k, TABLE t, TYPE t, SCHEMA, CLUSTER, or a name
+  DESCRIBE ...        list or show: KEYSPACES, TABLES, TYPES, KEYSPACE k, TABLE t, TYPE t, SCHEMA, CLUSTER, or a name
   CONSISTENCY [level] how many replicas must answer          SERIAL CONSISTENCY [level]  the same for IF
   EXPAND [ON|OFF]     a line for each column of a row        PAGING [ON|OFF|rows]  stop after each page
-  TRACING [ON|OFF]    what the server did for a statement    SHOW VERSION | HOST | SESSION id
+  TRACING [ON|OFF]    the trace of each statement            SHOW VERSION | HOST | SESSION id
   SOURCE 'file'       run the statements of a file           CAPTURE ['file'|OFF]  write results to a file
   CLEAR               empty the screen                       EXIT, QUIT, Ctrl-D  leave
 
@@ -25,14 +25,15 @@ const TOPICS: &[(&str, &str)] = &[
   [WHERE column = value AND column IN (...) AND (c1, c2) > (...) AND token(key) > n ...]
   [ORDER BY column [ASC | DESC]] [PER PARTITION LIMIT n] [LIMIT n] [ALLOW FILTERING] [USING TIMEOUT 500ms];
 
-A SELECT is quick if WHERE names the whole partition key. writetime(c) and ttl(c) tell about a cell, count(*) counts.",
+A SELECT is fast if WHERE names the whole partition key.
+writetime(c) and ttl(c) return a cell's timestamp and TTL, count(*) counts rows.",
     ),
     (
         "INSERT",
         "INSERT INTO [keyspace.]table (column, ...) VALUES (value, ...)
   [IF NOT EXISTS] [USING TTL seconds AND TIMESTAMP microseconds];
 
-An INSERT writes over a row that exists, unless IF NOT EXISTS is said.
+An INSERT overwrites an existing row, unless it has IF NOT EXISTS.
 Literals: 'text'  42  3.14  true  0xcafe  uuid()  '2026-11-21 22:00:00'  [1, 2]  {'a', 'b'}  {'k': 'v'}  null",
     ),
     (
@@ -41,7 +42,7 @@ Literals: 'text'  42  3.14  true  0xcafe  uuid()  '2026-11-21 22:00:00'  [1, 2] 
   SET column = value, counter = counter + 1, list = list + [x], map['k'] = v, set = set - {x}
   WHERE key = value [IF EXISTS | IF column = value AND ...];
 
-An UPDATE of a row that does not exist makes it, unless IF says otherwise.",
+An UPDATE of a row that does not exist creates it, unless an IF prevents it.",
     ),
     (
         "DELETE",
@@ -54,7 +55,7 @@ An UPDATE of a row that does not exist makes it, unless IF says otherwise.",
   INSERT ...; UPDATE ...; DELETE ...;
 APPLY BATCH;
 
-All of it takes effect, or nothing. A batch is not quicker than its statements one by one.",
+All of it takes effect, or nothing. A batch is not faster than its single statements.",
     ),
     (
         "CREATE",
@@ -78,7 +79,7 @@ ALTER TYPE [keyspace.]name ADD field type | RENAME old TO new;",
     ),
     ("DROP", "DROP KEYSPACE | TABLE | TYPE [IF EXISTS] [keyspace.]name;"),
     ("TRUNCATE", "TRUNCATE [TABLE] [keyspace.]table;\n\nRemoves all rows."),
-    ("USE", "USE keyspace;\n\nTables without a keyspace in their name are then looked for there."),
+    ("USE", "USE keyspace;\n\nTable names without a keyspace then refer to this keyspace."),
     (
         "TYPES",
         "ascii  bigint  blob  boolean  counter  date  decimal  double  duration  float  inet  int  smallint  text
@@ -90,21 +91,22 @@ list<t>  set<t>  map<k, v>  tuple<a, b>  vector<t, n>  frozen<t>  and types made
         "DESCRIBE KEYSPACES | TABLES | TYPES | CLUSTER
 DESCRIBE [FULL] SCHEMA | KEYSPACE [name] | TABLE [keyspace.]name | TYPE [keyspace.]name | name
 
-Prints names, or the statements that make it all again.",
+Prints names, or the statements that create the objects again.",
     ),
     ("CONSISTENCY", "CONSISTENCY [ANY | ONE | TWO | THREE | QUORUM | ALL | LOCAL_QUORUM | EACH_QUORUM | LOCAL_ONE | SERIAL]"),
     ("SERIAL", "SERIAL CONSISTENCY [SERIAL | LOCAL_SERIAL]"),
     ("EXPAND", "EXPAND [ON | OFF]\n\nON shows each row as lines of column and value, for rows too wide for the screen."),
-    ("PAGING", "PAGING [ON | OFF | rows]\n\nHow many rows are fetched at a time; between pages a key is awaited: q leaves."),
-    ("TRACING", "TRACING [ON | OFF]\n\nShows after each statement what the server did for it, where the server keeps traces."),
+    ("PAGING", "PAGING [ON | OFF | rows]\n\nNumber of rows fetched at a time; between pages the shell waits for a key: q ends \
+                the output."),
+    ("TRACING", "TRACING [ON | OFF]\n\nShows after each statement its trace, if the server stores traces."),
     ("SHOW", "SHOW VERSION\nSHOW HOST\nSHOW SESSION <id of a trace>"),
     ("SOURCE", "SOURCE 'file'\n\nRuns the statements and commands of a file, up to the first that fails."),
-    ("CAPTURE", "CAPTURE 'file'\nCAPTURE OFF\n\nAppends results to the file in place of showing them."),
+    ("CAPTURE", "CAPTURE 'file'\nCAPTURE OFF\n\nAppends results to the file instead of showing them."),
     ("COPY", COPY),
     ("CLEAR", "CLEAR\n\nEmpties the screen."),
     ("EXIT", "EXIT"),
     ("QUIT", "QUIT"),
-    ("LOGIN", "LOGIN is not supported yet: leave, and come back with: messina shell -u USER -p PASSWORD"),
+    ("LOGIN", "LOGIN is not supported yet: exit, and start again with: messina shell -u USER -p PASSWORD"),
     ("HELP", "HELP [topic]"),
 ];
 

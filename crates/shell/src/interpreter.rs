@@ -255,7 +255,7 @@ impl Interpreter {
         }
         match tracing_id {
             Some(id) => self.show_trace(&uuid::Uuid::from_bytes(id).to_string()),
-            None if self.session.tracing => self.say("The server has kept no trace of this."),
+            None if self.session.tracing => self.say("The server has stored no trace of this statement."),
             None => Ok(()),
         }
     }

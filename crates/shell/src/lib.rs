@@ -204,7 +204,7 @@ impl ShellCommand {
                 Some(Credentials { user: user.clone(), password })
             }
             (Some(_), None) => {
-                return Err(Failure::Command("-u needs -p where there is no terminal to ask on".to_string()));
+                return Err(Failure::Command("-u needs -p if there is no terminal for a prompt".to_string()));
             }
         };
         let tls = match self.ssl {

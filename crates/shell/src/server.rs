@@ -21,7 +21,9 @@ pub fn choose(
         (Some(port), _) | (None, Some(port)) => port,
         (None, None) => match environment_port {
             Some((variable, text)) => number(&text).ok_or_else(|| {
-                format!("{variable}={text} in the environment is no port: a port is a number from 1 to 65535")
+                format!(
+                    "{variable}={text} in the environment is not a port; a port is a number from 1 to 65535"
+                )
             })?,
             None => PORT,
         },
@@ -32,7 +34,7 @@ pub fn choose(
 /// Splits a host with an optional port: `h:1`, `[::1]:1`. An IPv6 address without brackets has no port.
 fn split(text: &str) -> Result<(&str, Option<u16>), String> {
     let refuse = || {
-        format!("{text}: behind the host stands no port: HOST:PORT, and a port is a number from 1 to 65535")
+        format!("{text}: the text after the host is not a port: write HOST:PORT, with a port from 1 to 65535")
     };
     if let Some(inside) = text.strip_prefix('[') {
         let (host, rest) =
@@ -91,14 +93,14 @@ mod tests {
     fn what_is_no_port_is_refused() {
         for host in ["a:", "a:0", "a:70000", "a:x", "[::1]7", "[::1]:"] {
             assert!(
-                chosen(Some(host), None, None, None).contains("behind the host stands no port"),
+                chosen(Some(host), None, None, None).contains("the text after the host is not a port"),
                 "{host}"
             );
         }
         assert!(chosen(Some("[::1"), None, None, None).contains("] is missing"));
         assert!(chosen(Some("a:1"), Some(2), None, None).starts_with("two ports are given for a: 1 and 2"));
         assert!(
-            chosen(None, None, None, Some("x")).starts_with("CQLSH_PORT=x in the environment is no port")
+            chosen(None, None, None, Some("x")).starts_with("CQLSH_PORT=x in the environment is not a port")
         );
     }
 }

@@ -86,7 +86,7 @@ impl Session {
         let request = Request::Query { text, parameters };
         if self.connection.as_ref().is_some_and(Connection::is_closed) {
             self.connection = None;
-            self.notice = Some("the server had closed the connection; connected again".to_string());
+            self.notice = Some("the server had closed the connection; reconnected".to_string());
         }
         let had_connection = self.connection.is_some();
         let message = match self.request(&request, self.tracing) {
@@ -94,11 +94,11 @@ impl Session {
                 self.reconnect()?;
                 if !is_read(text) {
                     return Err(Failure::Connection(format!(
-                        "{why}. There is a new connection; whether the statement took effect is not known: look, \
-                         and send it again"
+                        "{why}. There is a new connection; it is unknown whether the statement took effect: check, and send it \
+                         again if needed"
                     )));
                 }
-                self.notice = Some(format!("{why}; connected again"));
+                self.notice = Some(format!("{why}; reconnected"));
                 self.request(&request, self.tracing)?
             }
             other => other?,

@@ -28,7 +28,7 @@ pub fn show(session: &mut Session, id: &str, color: bool) -> Result<String, Fail
         Err(failure) => return Err(failure),
     };
     let Some(head) = head.first() else {
-        out.push_str("There is nothing about it in system_traces.sessions (yet).\n");
+        out.push_str("system_traces.sessions has no row for it (yet).\n");
         return Ok(out);
     };
     if let [command, request, coordinator, duration] = head.as_slice() {

@@ -85,7 +85,8 @@ pub fn check<M: Model>(initial: &M::State, calls: &[Call<M::Input, M::Output>]) 
         (0..order.len()).filter(|at| !path.contains(at)).map(|at| format!("  {:?}", order[at])).collect();
     let taken: Vec<String> = path.iter().map(|at| format!("  {:?}", order[*at])).collect();
     Err(format!(
-        "no order explains the answers; from {initial:?} the longest goes\n{}\nto {state:?}, and not on to\n{}",
+        "no order explains the answers; from {initial:?} the longest valid order is\n{}\nto {state:?}, which cannot be followed \
+         by\n{}",
         taken.join("\n"),
         left.join("\n")
     ))

@@ -50,7 +50,7 @@ pub const PROMISES: &[Promise<Checker>] = &[
     Promise::new("data_digest", Checker::Undamaged, "SSTables are written with a wrong digest"),
     Promise::new("compaction_record", Checker::Strays, "the record of a compaction stays when it is over"),
     Promise::new("flush_retry", Checker::Resumes, "a flush that found no space is not tried again"),
-    Promise::new("log_wake", Checker::Ends, "nobody is told that the commit log was written"),
+    Promise::new("log_wake", Checker::Ends, "no task is woken when the commit log was written"),
     Promise::new("assertion", Checker::Panics, "an assertion fails in each flush"),
     Promise::new(
         "same_schedule",
@@ -130,7 +130,7 @@ pub mod tests {
     pub fn check_names<C: Debug + PartialEq>(promises: &[Promise<C>], checkers: &[C]) {
         for checker in checkers {
             let has_one = promises.iter().any(|promise| promise.checker == *checker);
-            assert!(has_one, "{checker:?} has no promise in PROMISES: nothing shows that it can fail");
+            assert!(has_one, "{checker:?} has no promise in PROMISES: no promise shows that it can fail");
         }
         for (at, promise) in promises.iter().enumerate() {
             let is_same = |other: &Promise<C>| other.name == promise.name && other.checker == promise.checker;

@@ -123,8 +123,8 @@ impl fmt::Display for UnknownVersion {
         match letters.as_str() {
             "ic" | "ja" | "jb" | "ka" | "la" | "lb" | "ma" | "mb" => write!(
                 f,
-                "SSTables of version {letters} are not read by this version, whose oldest is mc: \
-                 run sstableupgrade of Cassandra 3.x (ma, mb, la, lb and ka also 4.x) on them"
+                "SSTables of version {letters} are not supported, the oldest supported version is mc: run sstableupgrade of \
+                 Cassandra 3.x (ma, mb, la, lb and ka also 4.x) on them"
             ),
             _ => write!(f, "unknown SSTable version {letters:?}; known are mc, md, me, na, nb, oa and da"),
         }

@@ -1,8 +1,9 @@
-//! Statements on roles and service levels as CQL text.
+//! Statements on roles, permissions and service levels as CQL text.
 
 use std::fmt::{self, Display, Formatter};
 
-use super::ast::{AccessStatement, LevelProperty, Password, RoleOptions};
+use super::ast::{AccessStatement, LevelProperty, Password, ResourceName, RoleOptions};
+use super::keyword::Keyword;
 use super::print::{Quoted, Separated};
 use super::print_schema::{if_exists, if_not_exists};
 
@@ -26,6 +27,18 @@ impl Display for AccessStatement {
                 f.write_str(if *is_recursive { "" } else { " NORECURSIVE" })
             }
             Self::ListUsers => f.write_str("LIST USERS"),
+            Self::Grant { permissions, on, to } => {
+                write!(f, "GRANT {} ON {on} TO {to}", permission_names(permissions.as_deref()))
+            }
+            Self::Revoke { permissions, on, from } => {
+                write!(f, "REVOKE {} ON {on} FROM {from}", permission_names(permissions.as_deref()))
+            }
+            Self::ListPermissions { permissions, on, of, is_recursive } => {
+                write!(f, "LIST {}", permission_names(permissions.as_deref()))?;
+                on.iter().try_for_each(|resource| write!(f, " ON {resource}"))?;
+                of.iter().try_for_each(|role| write!(f, " OF {role}"))?;
+                f.write_str(if *is_recursive { "" } else { " NORECURSIVE" })
+            }
             Self::CreateLevel { if_not_exists: condition, name, properties } => {
                 write!(f, "CREATE SERVICE LEVEL {}{name}", if_not_exists(*condition))?;
                 with(f, properties)
@@ -44,6 +57,33 @@ impl Display for AccessStatement {
             Self::ListAttached(Some(role)) => write!(f, "LIST ATTACHED SERVICE LEVEL OF {role}"),
             Self::ListAttached(None) => f.write_str("LIST ALL ATTACHED SERVICE LEVELS"),
             Self::ListEffective(role) => write!(f, "LIST EFFECTIVE SERVICE LEVEL OF {role}"),
+        }
+    }
+}
+
+fn permission_names(permissions: Option<&[Keyword]>) -> String {
+    match permissions {
+        None => "ALL PERMISSIONS".to_string(),
+        Some(words) => words.iter().map(|word| word.text()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+impl Display for ResourceName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllKeyspaces => f.write_str("ALL KEYSPACES"),
+            Self::Keyspace(keyspace) => write!(f, "KEYSPACE {keyspace}"),
+            Self::AllTables(keyspace) => write!(f, "ALL TABLES IN KEYSPACE {keyspace}"),
+            Self::Table(table) => write!(f, "TABLE {table}"),
+            Self::AllRoles => f.write_str("ALL ROLES"),
+            Self::Role(role) => write!(f, "ROLE {role}"),
+            Self::AllFunctions => f.write_str("ALL FUNCTIONS"),
+            Self::Functions(keyspace) => write!(f, "ALL FUNCTIONS IN KEYSPACE {keyspace}"),
+            Self::Function { name, arguments } => {
+                write!(f, "FUNCTION {name}({})", Separated(arguments, ", "))
+            }
+            Self::Mbeans(None) => f.write_str("ALL MBEANS"),
+            Self::Mbeans(Some(name)) => write!(f, "MBEANS {}", Quoted(name)),
         }
     }
 }

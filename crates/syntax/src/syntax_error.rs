@@ -40,7 +40,7 @@ pub(super) fn unexpected(text: &str, token: Token, problem: Problem<'_>) -> CqlE
     let message = match (token.kind, problem) {
         (TokenKind::Unknown, _) => format!("no viable alternative at character '{found}'"),
         (TokenKind::Unterminated, _) => {
-            format!("what begins here is not closed: {}", unclosed(token.text(text)))
+            format!("the text that begins here is not closed: {}", unclosed(token.text(text)))
         }
         (_, Problem::Expecting(what)) => format!("mismatched input '{found}' expecting {what}"),
         (_, Problem::NoneOf(what)) => {

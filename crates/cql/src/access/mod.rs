@@ -1,37 +1,46 @@
-//! Executes statements on roles and service levels.
+//! Executes statements on roles, permissions and service levels, and decides who may execute a statement.
 //!
-//! The catalog ([`catalog::Access`]) defines the effect of a change on roles and service levels, and checks
-//! its consistency. This module interprets the statement, checks the user's rights and builds the answer.
-//! Error messages are those of Cassandra and ScyllaDB (source: Cassandra 4.1 `cql3/statements/*Role*.java`;
-//! ScyllaDB's documentation of service levels).
+//! The catalog ([`catalog::Access`]) defines the effect of a change on roles, permissions and service levels, and
+//! checks its consistency. This module interprets the statement, checks the user's rights and builds the answer.
+//! Error messages are those of Cassandra and ScyllaDB (source: Cassandra 5.0 `cql3/statements/*Role*.java`,
+//! `*Permission*.java`; ScyllaDB's documentation of service levels).
 //!
-//! Permissions on data are not implemented yet: a user who has logged in may execute every statement that is
-//! not reserved for superusers. [`Actor`] is the place for permissions.
+//! | question | file |
+//! |---|---|
+//! | which permissions a statement needs, and whether its user has them | `authorize.rs` |
+//! | GRANT, REVOKE, LIST of permissions | `permission.rs` |
+//! | CREATE, ALTER, DROP ROLE | `role.rs` |
+//! | options of service levels | `level.rs` |
+//! | LIST of roles, users and service levels | `list.rs` |
 
+pub(crate) mod authorize;
 mod level;
 mod list;
+mod permission;
 mod role;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use catalog::{Access, CatalogError};
+use catalog::{Access, Catalog, CatalogError, Permission, Resource};
 use protocol::CqlError;
 use syntax::AccessStatement;
 
 use crate::{Coordinator, Outcome, Storage};
 
-/// Executes a statement.
+/// Executes a statement. `keyspace` is the keyspace in use.
 ///
 /// # Errors
 /// The catalog refuses the change, the user may not execute the statement, or the storage fails.
 pub async fn execute<C: Coordinator>(
     statement: &AccessStatement,
     coordinator: &C,
+    keyspace: Option<&str>,
+    warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     use AccessStatement as S;
-    let actor = Actor { access: coordinator.catalog().access().clone(), user: coordinator.user() };
+    let actor = Actor { coordinator, catalog: coordinator.catalog(), user: coordinator.user(), keyspace };
     match statement {
         S::CreateLevel { .. }
         | S::AlterLevel { .. }
@@ -42,12 +51,12 @@ pub async fn execute<C: Coordinator>(
     }
     match statement {
         S::CreateRole { if_not_exists, name, options } => {
-            role::create(&actor, coordinator, name.as_str(), options, *if_not_exists).await
+            role::create(&actor, name.as_str(), options, *if_not_exists).await
         }
         S::AlterRole { if_exists, name, options } => {
-            role::alter(&actor, coordinator, name.as_str(), options, *if_exists).await
+            role::alter(&actor, name.as_str(), options, *if_exists).await
         }
-        S::DropRole { if_exists, name } => role::drop(&actor, coordinator, name.as_str(), *if_exists).await,
+        S::DropRole { if_exists, name } => role::drop(&actor, name.as_str(), *if_exists).await,
         S::GrantRole { role, to } => {
             actor.may_pass_on(role.as_str())?;
             let (role, to) = (role.text.clone(), to.text.clone());
@@ -58,6 +67,15 @@ pub async fn execute<C: Coordinator>(
             let (role, from) = (role.text.clone(), from.text.clone());
             change(coordinator, move |access| access.revoke_role(&role, &from)).await
         }
+        S::Grant { permissions, on, to } => {
+            permission::grant(&actor, permissions.as_deref(), on, to, warnings).await
+        }
+        S::Revoke { permissions, on, from } => {
+            permission::revoke(&actor, permissions.as_deref(), on, from, warnings).await
+        }
+        S::ListPermissions { permissions, on, of, is_recursive } => {
+            permission::list(&actor, permissions.as_deref(), on.as_ref(), of.as_ref(), *is_recursive)
+        }
         S::ListRoles { of, is_recursive } => {
             list::roles(&actor, of.as_ref().map(|role| role.as_str()), *is_recursive)
         }
@@ -65,7 +83,7 @@ pub async fn execute<C: Coordinator>(
         S::CreateLevel { if_not_exists, name, properties } => {
             let (name, if_not_exists) = (name.text.clone(), *if_not_exists);
             let levels_max = coordinator.service_levels_max();
-            if if_not_exists && actor.access.level(&name).is_some() {
+            if if_not_exists && actor.access().level(&name).is_some() {
                 return Ok(Outcome::Void);
             }
             let level = level::change(properties)?;
@@ -95,13 +113,20 @@ pub async fn execute<C: Coordinator>(
     }
 }
 
-/// The user who executes a statement, and the roles of the catalog.
-struct Actor {
-    access: Arc<Access>,
+/// The user who executes a statement, and the catalog as of its beginning.
+struct Actor<'a, C> {
+    coordinator: &'a C,
+    catalog: Catalog,
     user: Option<Arc<str>>,
+    /// The keyspace in use.
+    keyspace: Option<&'a str>,
 }
 
-impl Actor {
+impl<C: Coordinator> Actor<'_, C> {
+    fn access(&self) -> &Access {
+        self.catalog.access()
+    }
+
     /// Returns the user's name, or an error for an anonymous user.
     fn logged_in(&self) -> Result<&str, CqlError> {
         self.user.as_deref().ok_or_else(|| {
@@ -111,7 +136,18 @@ impl Actor {
     }
 
     fn is_superuser(&self) -> bool {
-        self.user.as_deref().is_some_and(|user| self.access.is_superuser(user))
+        self.user.as_deref().is_some_and(|user| self.access().is_superuser(user))
+    }
+
+    /// Checks a permission on a role or on all roles.
+    fn may_manage(&self, permission: Permission, resource: &Resource) -> Result<(), CqlError> {
+        let user = self.logged_in()?;
+        if authorize::may(self.coordinator, &self.catalog, permission, resource) {
+            return Ok(());
+        }
+        unauthorized(&format!(
+            "User {user} does not have sufficient privileges to perform the requested operation"
+        ))
     }
 
     /// Only superusers may change service levels and attach them to roles. Without authentication there are
@@ -124,9 +160,10 @@ impl Actor {
     }
 
     /// Only superusers may grant or revoke a superuser's role, because the role makes its members superusers.
+    /// Cassandra has no such rule.
     fn may_pass_on(&self, role: &str) -> Result<(), CqlError> {
-        self.logged_in()?;
-        if self.access.is_superuser(role) && !self.is_superuser() {
+        self.may_manage(Permission::Authorize, &Resource::Role(role.to_string()))?;
+        if self.access().is_superuser(role) && !self.is_superuser() {
             return unauthorized("Only superusers can grant or revoke a role with superuser status");
         }
         Ok(())
@@ -134,7 +171,7 @@ impl Actor {
 
     /// Returns an error if the role does not exist.
     fn expect_role(&self, name: &str) -> Result<(), CqlError> {
-        match self.access.role(name) {
+        match self.access().role(name) {
             Some(_) => Ok(()),
             None => Err(CqlError::Invalid(format!("{name} doesn't exist"))),
         }

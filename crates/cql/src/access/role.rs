@@ -1,35 +1,45 @@
 //! CREATE, ALTER and DROP ROLE.
 
-use catalog::RoleChange;
+use catalog::{Access, Permission, Resource, RoleChange};
 use protocol::CqlError;
 use syntax::{Password, RoleOptions};
 
 use super::{Actor, change, unauthorized};
 use crate::error::invalid;
-use crate::{ClientState, Outcome, Storage};
+use crate::{ClientState, Coordinator, Outcome};
 
-pub(super) async fn create<C: Storage + ClientState>(
-    actor: &Actor,
-    coordinator: &C,
+pub(super) async fn create<C: Coordinator>(
+    actor: &Actor<'_, C>,
     name: &str,
     options: &RoleOptions,
     if_not_exists: bool,
 ) -> Result<Outcome, CqlError> {
-    actor.logged_in()?;
-    if actor.access.role(name).is_some() {
-        // Hashing a password takes long, so the check comes first.
-        return if if_not_exists { Ok(Outcome::Void) } else { invalid!("{name} already exists") };
-    }
+    actor.may_manage(Permission::Create, &Resource::AllRoles)?;
     if options.superuser == Some(true) && !actor.is_superuser() {
         return unauthorized("Only superusers can create a role with superuser status");
     }
-    let (name, role) = (name.to_string(), changed(coordinator, options).await?);
-    change(coordinator, move |access| access.create_role(&name, role, if_not_exists)).await
+    if actor.access().role(name).is_some() {
+        // Hashing a password takes long, so the check comes first.
+        return if if_not_exists { Ok(Outcome::Void) } else { invalid!("{name} already exists") };
+    }
+    let (name, role) = (name.to_string(), changed(actor.coordinator, options).await?);
+    let creator = actor.user.clone().filter(|_| actor.coordinator.checks_permissions());
+    let create = move |access: &mut Access| {
+        let is_new = access.role(&name).is_none();
+        access.create_role(&name, role, if_not_exists)?;
+        match creator.filter(|creator| is_new && access.role(creator).is_some()) {
+            Some(creator) => {
+                let resource = Resource::Role(name);
+                access.grant(resource.applicable(), &resource, &creator).map(|_| ())
+            }
+            None => Ok(()),
+        }
+    };
+    change(actor.coordinator, create).await
 }
 
-pub(super) async fn alter<C: Storage + ClientState>(
-    actor: &Actor,
-    coordinator: &C,
+pub(super) async fn alter<C: Coordinator>(
+    actor: &Actor<'_, C>,
     name: &str,
     options: &RoleOptions,
     if_exists: bool,
@@ -38,12 +48,8 @@ pub(super) async fn alter<C: Storage + ClientState>(
         return invalid!("ALTER [ROLE|USER] can't be empty");
     }
     let user = actor.logged_in()?;
-    if if_exists && actor.access.role(name).is_none() {
-        return Ok(Outcome::Void);
-    }
-    actor.expect_role(name)?;
     if options.superuser.is_some() {
-        if actor.access.roles_of(user, true).contains(name) {
+        if actor.access().roles_of(user, true).contains(name) {
             return unauthorized(
                 "You aren't allowed to alter your own superuser status or that of a role granted to you",
             );
@@ -56,35 +62,39 @@ pub(super) async fn alter<C: Storage + ClientState>(
         if user == name && options.login.is_some() {
             return unauthorized("You aren't allowed to alter LOGIN");
         }
-        // There are no permissions yet, so this check is all that prevents users from changing a superuser's
-        // password.
-        if user != name && actor.access.is_superuser(name) {
-            return unauthorized("Only superusers are allowed to alter superusers");
+        if user != name {
+            actor.may_manage(Permission::Alter, &Resource::Role(name.to_string()))?;
+            // Cassandra has no such rule: there, whoever may alter all roles can set a superuser's password.
+            if actor.access().is_superuser(name) {
+                return unauthorized("Only superusers are allowed to alter superusers");
+            }
         }
     }
-    let (name, role) = (name.to_string(), changed(coordinator, options).await?);
-    change(coordinator, move |access| access.alter_role(&name, role)).await
+    if actor.access().role(name).is_none() {
+        return if if_exists { Ok(Outcome::Void) } else { invalid!("Role {name} doesn't exist") };
+    }
+    let (name, role) = (name.to_string(), changed(actor.coordinator, options).await?);
+    change(actor.coordinator, move |access| access.alter_role(&name, role)).await
 }
 
-pub(super) async fn drop<C: Storage>(
-    actor: &Actor,
-    coordinator: &C,
+pub(super) async fn drop<C: Coordinator>(
+    actor: &Actor<'_, C>,
     name: &str,
     if_exists: bool,
 ) -> Result<Outcome, CqlError> {
-    let user = actor.logged_in()?;
-    if if_exists && actor.access.role(name).is_none() {
+    actor.may_manage(Permission::Drop, &Resource::Role(name.to_string()))?;
+    if actor.access().is_superuser(name) && !actor.is_superuser() {
+        return unauthorized("Only superusers can drop a role with superuser status");
+    }
+    if if_exists && actor.access().role(name).is_none() {
         return Ok(Outcome::Void);
     }
     actor.expect_role(name)?;
-    if user == name {
+    if actor.user.as_deref() == Some(name) {
         return invalid!("Cannot DROP primary role for current login");
     }
-    if actor.access.is_superuser(name) && !actor.is_superuser() {
-        return unauthorized("Only superusers can drop a role with superuser status");
-    }
     let name = name.to_string();
-    change(coordinator, move |access| access.drop_role(&name)).await
+    change(actor.coordinator, move |access| access.drop_role(&name)).await
 }
 
 async fn changed<C: ClientState>(coordinator: &C, options: &RoleOptions) -> Result<RoleChange, CqlError> {

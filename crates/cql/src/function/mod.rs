@@ -215,7 +215,7 @@ fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<S
     match arg.natural_type(planner)? {
         Some(from) => cast::signature(&from, &to),
         None => invalid!(
-            "Cannot infer the type of what is cast to {}; put a type in parentheses in front of it",
+            "Cannot infer the type of the value that is cast to {}; put a type in parentheses before it",
             to.to_cql()
         ),
     }

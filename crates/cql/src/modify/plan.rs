@@ -117,6 +117,11 @@ impl ModifyPlan {
         self.changes.iter().map(|change| change.schema.id)
     }
 
+    /// The tables that are written under a condition. A batch may yield a table several times.
+    pub fn conditional_tables(&self) -> impl Iterator<Item = TableId> {
+        self.changes.iter().filter(|change| change.condition.is_some()).map(|change| change.schema.id)
+    }
+
     /// Keyspace and name of the first table.
     pub fn first_table(&self) -> Option<(&str, &str)> {
         self.changes.first().map(|change| (change.schema.keyspace.as_str(), change.schema.name.as_str()))

@@ -38,7 +38,7 @@ impl ColumnRef {
         }
         match schema.column_named(name) {
             Some(_) if is_secret(schema, name) => {
-                let text = format!("{name} of {} is not shown to anybody", schema.full_name());
+                let text = format!("{name} of {} is not shown to any role", schema.full_name());
                 Err(CqlError::Unauthorized(text))
             }
             Some(column) => Ok(Self::of(column)),

@@ -395,9 +395,7 @@ impl Reading<'_, '_> {
             }
         }
         if bytes > RESULT_BYTES_MAX {
-            return invalid!(
-                "The result has more than {RESULT_BYTES_MAX} bytes; ask for it in pages, or for less"
-            );
+            return invalid!("The result has more than {RESULT_BYTES_MAX} bytes; use pages, or request less");
         }
         Ok(())
     }
@@ -406,8 +404,8 @@ impl Reading<'_, '_> {
     fn too_large<C: Host>(&self, coordinator: &C, bytes: u64) -> CqlError {
         let limit_bytes = coordinator.result_memory().map_or(0, |memory| memory.limit_bytes());
         let text = format!(
-            "{NO_MEMORY}: it takes {bytes} bytes or more, and all large unpaged results of a shard together may take {limit_bytes}; \
-             ask for it in pages, or for less, or give the node more memory"
+            "{NO_MEMORY}: it takes {bytes} bytes or more, and all large unpaged results of a shard together may take \
+             {limit_bytes}; use pages, request less, or give the node more memory"
         );
         coordinator.log_memory_refused(&text);
         CqlError::Overloaded(text)

@@ -193,7 +193,7 @@ impl Selection {
         let (expr, _) = builder.output(selector)?;
         let columns = builder.inputs.iter().map(|input| match input {
             Input::Value(column) => Ok(*column),
-            _ => invalid!("{} cannot be told from values of columns alone", selector.column_name()),
+            _ => invalid!("{} cannot be computed from columns alone", selector.column_name()),
         });
         Ok((expr, columns.collect::<Result<_, _>>()?))
     }

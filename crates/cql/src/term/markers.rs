@@ -48,7 +48,7 @@ impl Markers {
     pub fn finish(self) -> Result<Vec<ColumnSpec>, CqlError> {
         let place = |(number, spec): (usize, Option<ColumnSpec>)| match spec {
             Some(spec) => Ok(spec),
-            None => invalid!("bind marker {} stands where its type cannot be told", number + 1),
+            None => invalid!("the type of bind marker {} cannot be inferred from its place", number + 1),
         };
         self.specs.into_iter().enumerate().map(place).collect()
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base::HashMap;
 use base::rng::Rng;
-use catalog::{Catalog, Keyspace, SchemaChange, TableSettings};
+use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, TableSettings};
 use model::{
     ClusteringKey, ClusteringRow, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId, TableSchema,
 };
@@ -43,6 +43,7 @@ pub struct MemoryCoordinator {
     batch_limits: Cell<BatchLimits>,
     warnings: RefCell<Vec<String>>,
     user: RefCell<Option<Arc<str>>>,
+    checks_permissions: Cell<bool>,
 }
 
 impl MemoryCoordinator {
@@ -70,6 +71,7 @@ impl MemoryCoordinator {
             batch_limits: Cell::new(BatchLimits::DEFAULT),
             warnings: RefCell::default(),
             user: RefCell::default(),
+            checks_permissions: Cell::new(false),
         }
     }
 
@@ -85,6 +87,11 @@ impl MemoryCoordinator {
     /// Sets the role that has logged in.
     pub fn set_user(&self, user: Option<&str>) {
         *self.user.borrow_mut() = user.map(Into::into);
+    }
+
+    /// Whether permissions are checked, as with `authorizer: CassandraAuthorizer`.
+    pub fn set_checks_permissions(&self, checks: bool) {
+        self.checks_permissions.set(checks);
     }
 
     /// Limits the rows of a page, as storage with large rows does.
@@ -352,6 +359,18 @@ impl Host for MemoryCoordinator {
 impl ClientState for MemoryCoordinator {
     fn user(&self) -> Option<Arc<str>> {
         self.user.borrow().clone()
+    }
+
+    fn checks_permissions(&self) -> bool {
+        self.checks_permissions.get()
+    }
+
+    fn table_permissions(&self, table: &TableSchema) -> Permissions {
+        if !self.checks_permissions() {
+            return Permissions::ALL;
+        }
+        let resource = Resource::table(&table.keyspace, &table.name);
+        self.user().map_or(Permissions::NONE, |user| self.catalog().access().permissions_on(&user, &resource))
     }
 
     /// The hash is the reversed password, which is not secret.

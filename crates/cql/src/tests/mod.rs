@@ -6,7 +6,7 @@ use protocol::{ColumnSpec, Value, ValueBuffer};
 use reader::block_on_ready;
 
 use crate::testing::MemoryCoordinator;
-use crate::{Coordinator, Execution, Outcome, Prepared, ResultRows};
+use crate::{Execution, Outcome, Prepared, ResultRows, Storage};
 use catalog::Keyspace;
 use model::CqlType;
 

@@ -23,7 +23,7 @@ pub async fn look(files: &Files, dir: &Path) -> Result<Option<String>, FileError
     Ok(files.exists(&file).await?.then(|| {
         format!(
             "{} was missing at a start, with every SSTable in it; stop the node, restore them from a backup, and remove {} (or \
-             only that, to go on without them)",
+             only that file, to continue without them)",
             dir.display(),
             file.display()
         )

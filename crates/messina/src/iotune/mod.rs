@@ -139,7 +139,7 @@ pub fn prepare(
     let disk = ScratchDisk::make(dir, wanted_bytes, fill_us, shards)?;
     println!("filled {} MiB", disk.file_bytes() >> 20);
     if !disk.is_direct()? {
-        println!("this file system has no direct I/O: what is measured is memory as well as disk");
+        println!("this file system has no direct I/O: the measurement includes the page cache");
     }
     Ok(disk)
 }

@@ -61,7 +61,7 @@ impl ScratchDisk {
         if file_bytes < FILE_BYTES_MIN {
             let (least, free) = ((FILE_BYTES_MIN * FREE_PART) >> 20, free_bytes >> 20);
             return Err(format!(
-                "{}: {free} MiB are free; there must be {least}, and --file-size must be 64 MiB at least",
+                "{}: {free} MiB are free; at least {least} are needed, and --file-size must be at least 64 MiB",
                 dir.display()
             )
             .into());
@@ -77,7 +77,7 @@ impl ScratchDisk {
         )?;
         let filled_bytes = disk.fill(fill_us)?;
         if filled_bytes < file_bytes {
-            println!("in that time {} MiB were filled; the rest is left out", filled_bytes >> 20);
+            println!("{} MiB were filled in that time; the measurement uses only these", filled_bytes >> 20);
             disk.file_bytes = filled_bytes;
         }
         Ok(disk)
@@ -234,7 +234,7 @@ mod tests {
         assert!(refused("/proc/version", 1 << 30).contains("not a directory"));
         assert!(refused("/no/such/place", 1 << 30).contains("No such file"));
         let here = env!("CARGO_MANIFEST_DIR");
-        assert!(refused(here, 1 << 20).contains("64 MiB at least"));
+        assert!(refused(here, 1 << 20).contains("at least 64 MiB"));
     }
 
     #[test]

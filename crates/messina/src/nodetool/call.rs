@@ -54,7 +54,12 @@ impl Call {
             return Ok(body + "\n");
         }
         let answer = serde_json::from_str(&body);
-        let wrong = |error| format!("an answer of another version? {error}: {}", body.escape_debug());
+        let wrong = |error| {
+            format!(
+                "the node's answer cannot be parsed, is it another version? {error}: {}",
+                body.escape_debug()
+            )
+        };
         Ok(show(answer.map_err(wrong)?))
     }
 

@@ -133,7 +133,7 @@ fn stop(call: &Call, kind: Option<Kind>) -> Result<String, String> {
         format!("Stopping {} {jobs}\n", done.count)
     })?;
     match (stopped.get(), call.format) {
-        (0, Format::Text) => Err("nothing was stopped: no such compaction runs".to_string()),
+        (0, Format::Text) => Err("no compaction was stopped: none of this kind runs".to_string()),
         _ => Ok(text),
     }
 }

@@ -46,17 +46,18 @@ pub fn text(model: &IoModel) -> String {
     ];
     out.push_str(&aligned(&rows, "  "));
     let why = match model.busy_windows {
-        0 if model.windows == 0 => ": no request has gone to the disk past the page cache yet".to_string(),
-        0 => ": the disk was never busy, so it is not known what it can do".to_string(),
+        0 if model.windows == 0 => ": no request has bypassed the page cache yet".to_string(),
+        0 => ": the disk was never busy, so its rates are unknown".to_string(),
         few if few < BUSY_WINDOWS_MIN => {
-            format!(": too few to say what the disk can do, at least {BUSY_WINDOWS_MIN} are needed")
+            format!(": too few to determine the disk's rates, at least {BUSY_WINDOWS_MIN} are needed")
         }
-        _ => "; a dash stands for what they do not determine".to_string(),
+        _ => "; a dash marks a rate that they do not determine".to_string(),
     };
     let (busy, window_ms, all) = (model.busy_windows, model.window_ms, model.windows);
-    writeln!(out, "\nLearned from {busy} busy stretches of {window_ms} ms, of {all} in all{why}")
+    writeln!(out, "\nLearned from {busy} busy windows of {window_ms} ms, out of {all} windows{why}")
         .expect("a string takes everything");
-    out.push_str("Most seen: what the node's own requests moved in one stretch, which may be far less than the disk can do\n");
+    out.push_str("Most seen: the most that the node's own requests moved in one window, which may be far below the disk's \
+                  rates\n");
     if model.cells.is_empty() {
         out.push_str("No read of up to 64 KiB has reached the disk yet\n");
         return out;
@@ -178,8 +179,8 @@ Writes per second      20000       -        0.0
 Read bandwidth, MB/s   1000        -        200
 Write bandwidth, MB/s  400         -        3.0
 
-Learned from 30 busy stretches of 100 ms, of 40 in all; a dash stands for what they do not determine
-Most seen: what the node's own requests moved in one stretch, which may be far less than the disk can do
+Learned from 30 busy windows of 100 ms, out of 40 windows; a dash marks a rate that they do not determine
+Most seen: the most that the node's own requests moved in one window, which may be far below the disk's rates
 
 Latency of reads of up to 64 KiB, p50/p95 in us, by reads per second (down) and MB/s written (across)
 
@@ -191,9 +192,9 @@ Latency of reads of up to 64 KiB, p50/p95 in us, by reads per second (down) and 
         let idle = IoModel { cells: vec![], busy_windows: 0, configured: None, ..model() };
         assert!(text(&idle).contains("never busy") && text(&idle).contains("No read"));
         let cached = IoModel { windows: 0, ..idle };
-        assert!(text(&cached).contains("no request has gone to the disk past the page cache yet"));
+        assert!(text(&cached).contains("no request has bypassed the page cache yet"));
         let short = IoModel { busy_windows: 9, ..model() };
-        assert!(text(&short).contains("too few to say what the disk can do, at least 10 are needed"));
+        assert!(text(&short).contains("too few to determine the disk's rates, at least 10 are needed"));
         let mut few = model();
         few.cells[0].reads = 19;
         assert!(text(&few).contains("<4000  19 reads  .     ."), "{}", text(&few));

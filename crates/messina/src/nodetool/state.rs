@@ -51,8 +51,8 @@ impl StateCommand {
 
 fn draw_io_model(call: &Call, file: &Path) -> Result<String, String> {
     let body = call.client.ask("GET", "/v1/iomodel")?;
-    let model: IoModel =
-        serde_json::from_str(&body).map_err(|error| format!("an answer of another version? {error}"))?;
+    let model: IoModel = serde_json::from_str(&body)
+        .map_err(|error| format!("the node's answer cannot be parsed, is it another version? {error}"))?;
     std::fs::write(file, io_model_text::heat_map(&model).svg())
         .map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(format!("drawn into {}\n", file.display()))

@@ -22,12 +22,12 @@ pub fn loaded(loaded: &Loaded) -> String {
 /// Output of scrub.
 pub fn scrubbed(done: &Scrubbed) -> String {
     let mut text = format!(
-        "{} SSTables scrubbed: {} partitions and {} rows kept, {} partitions that stood out of order among them\n",
+        "{} SSTables scrubbed: {} partitions and {} rows kept, {} partitions that were out of order among them\n",
         done.sstables, done.partitions, done.rows, done.out_of_order
     );
     if !done.damaged.is_empty() {
         text.push_str(&format!(
-            "Lost: {} partitions, parts of {} more; {} rows, and what was in {} gaps\n",
+            "Lost: {} partitions, parts of {} more; {} rows, and the unknown content of {} gaps\n",
             done.lost_partitions, done.damaged_partitions, done.lost_rows, done.gaps
         ));
     }
@@ -35,7 +35,7 @@ pub fn scrubbed(done: &Scrubbed) -> String {
         lines.iter().for_each(|line| text.push_str(&format!("{what}: {line}\n")));
     };
     list("Damaged", &done.damaged);
-    list("Left as it is", &done.left);
+    list("Not rewritten", &done.left);
     list("Snapshot before", &done.snapshots);
     text
 }

@@ -482,7 +482,7 @@ async fn output_dir(
     for place in &places {
         if real(&place.dir)? == there {
             return Err(format!(
-                "{} is where the SSTables are that are read; name another directory with --output",
+                "{} contains the SSTables that are read; name another directory with --output",
                 output.display()
             ));
         }
@@ -572,7 +572,7 @@ async fn rewrite(
                 written.iter().for_each(|written| tell_written(&mut out, written, &dir));
             }
             Err(error) => {
-                complain(&format!("{place}: {error} (`messina sstable scrub` keeps what can be read)"));
+                complain(&format!("{place}: {error} (`messina sstable scrub` keeps the readable data)"));
                 end = End::Failed;
             }
         }
@@ -622,8 +622,8 @@ async fn scrub(shard: &Shard, arguments: &ScrubArguments) -> Result<End, String>
         report.written.iter().for_each(|written| tell_written(&mut out, written, &dir));
         let losses = &report.losses;
         out.write(&format!(
-            "{place}: kept {} partitions and {} rows ({} partitions out of order); lost {} partitions, {} rows and \
-             what was in {} gaps of {} damaged partitions\n",
+            "{place}: kept {} partitions and {} rows ({} partitions out of order); lost {} partitions, {} rows and the unknown \
+             content of {} gaps of {} damaged partitions\n",
             report.partitions,
             report.rows,
             report.out_of_order,

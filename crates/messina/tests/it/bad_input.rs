@@ -112,7 +112,7 @@ fn bytes_that_are_no_messages() {
     }
     let mut client = Client::connect(port, V4);
     client.send(&Client::envelope(0x84, 8, 0, &[]));
-    assert!(text_of(&client.next_error()).contains("only requests are taken here"));
+    assert!(text_of(&client.next_error()).contains("only requests are accepted here"));
     assert!(client.receive().is_none());
     // Another version in mid-connection.
     let mut client = patient.client();
@@ -171,7 +171,7 @@ fn messages_that_cannot_be() {
     let startup = Request::Startup(protocol::Startup { options: vec![("CQL_VERSION", "3.0.0")] });
     refused(&client.ask(&startup), "STARTUP was sent already");
 
-    for (opcode, words) in [(0x42, "Unknown opcode 66"), (0x08, "goes the other way")] {
+    for (opcode, words) in [(0x42, "Unknown opcode 66"), (0x08, "has the wrong direction")] {
         client.send(&Client::envelope(4, opcode, 3, b"abc"));
         assert!(text_of(&client.next_error()).contains(words));
     }

@@ -136,7 +136,7 @@ fn a_client_that_does_not_shake_hands_is_not_waited_for() {
     }
     assert!(tls_answers(server.cql_port, &place.pem, None));
     let (_, log) = server.stop();
-    assert_eq!(log.matches("whose TLS handshake took more than 10 s").count(), 2, "{log}");
+    assert_eq!(log.matches("its TLS handshake took more than 10 s").count(), 2, "{log}");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn it_starts_answers_stops_and_starts_again() {
     server.tool(&["setconcurrentcompactors", "2"]);
     assert!(server.tool(&["getconcurrentcompactors"]).ends_with(":\u{20}\n2\n"));
     let (status, text) = server.nodetool(&["stop", "COMPACTION"]);
-    assert!(!status.success() && text.contains("nothing was stopped"), "{text}");
+    assert!(!status.success() && text.contains("no compaction was stopped"), "{text}");
     server.tool(&["garbagecollect", "shop"]);
     server.tool(&["garbagecollect", "-g", "CELL", "shop", "orders"]);
     server.tool(&["cleanup", "shop"]);
@@ -139,7 +139,7 @@ fn it_starts_answers_stops_and_starts_again() {
         (&["flush", "shop", "carts"], "there is no table shop.carts"),
         (&["compact", "--user-defined", "/nowhere/me-1-big-Data.db"], "is not in the directory of a table"),
         (&["scrub", "-r", "shop"], "Usage: messina nodetool scrub [OPTIONS] [KEYSPACE] [TABLE]..."),
-        (&["garbagecollect", "-g", "ALL", "shop"], "a granularity is ROW or CELL, not ALL"),
+        (&["garbagecollect", "-g", "ALL", "shop"], "granularity must be ROW or CELL, not ALL"),
         (&["stop", "EVERYTHING"], "USER_DEFINED_COMPACTION"),
         (&["getsstables", "shop"], "Usage: messina nodetool getsstables <KEYSPACE> <TABLE> <KEY>"),
     ] {
@@ -238,7 +238,7 @@ fn a_start_that_cannot_be_says_why() {
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&few.stderr);
-        assert!(!few.status.success() && text.contains("allow more: ulimit -n"), "{text}");
+        assert!(!few.status.success() && text.contains("raise the limit with ulimit -n"), "{text}");
     }
     fs::write(dir.0.join("file"), "").unwrap();
     let (status, text) = output(&[&ports[..], &[&path("file/data")]].concat());

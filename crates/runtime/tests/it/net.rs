@@ -309,7 +309,10 @@ fn a_closed_listener_says_so_and_refuses() {
         assert!(accepting.await);
         assert!(listener.accept().await.is_none());
         let refused = shard.net().connect(addr).await.unwrap_err();
-        assert!(refused.is_refused() && refused.to_string().contains("nobody listens there"), "{refused}");
+        assert!(
+            refused.is_refused() && refused.to_string().contains("no process listens there"),
+            "{refused}"
+        );
         drop(listener);
         let again = shard.net().listen(addr, ListenOptions::default()).unwrap();
         assert_eq!(again.local_addr(), addr);

@@ -72,7 +72,8 @@ async fn merge_files(node: &Node, files: &str) -> Answer<Done> {
         };
         let tables = Node::tables_of(&catalog, None);
         let Some(table) = tables.iter().find(of) else {
-            let text = format!("{} is not in the directory of a table; give its whole path", file.display());
+            let text =
+                format!("{} is not in the directory of a table; give its absolute path", file.display());
             return Err(ApiError::not_found(text));
         };
         let id = table.schema.id;
@@ -112,7 +113,7 @@ pub async fn garbage_collect(State(node): OfNode, Query(query): Query<CompactQue
         None | Some("ROW") => Granularity::Row,
         Some("CELL") => Granularity::Cell,
         Some(other) => {
-            return Err(ApiError::bad_request(format!("a granularity is ROW or CELL, not {other}")));
+            return Err(ApiError::bad_request(format!("granularity must be ROW or CELL, not {other}")));
         }
     };
     let tables = query.tables(&node).await?;
@@ -271,7 +272,7 @@ pub async fn throughput(State(node): OfNode) -> Answer<Throughput> {
 
 pub async fn set_throughput(State(node): OfNode, Query(query): Query<ThroughputQuery>) -> Answer<Done> {
     if !(0.0..1e9).contains(&query.mib_per_s) {
-        return Err(ApiError::bad_request("a throughput is a number of MiB per second, 0 for no limit"));
+        return Err(ApiError::bad_request("the throughput must be a number of MiB per second; 0: no limit"));
     }
     let bytes_per_s = (query.mib_per_s * f64::from(1 << 20)) as u64;
     let set = node
@@ -309,7 +310,7 @@ pub struct AutoQuery {
 /// Reports the tables' automatic compaction without changing it.
 pub async fn show_auto(state: OfNode, Query(query): Query<AutoQuery>) -> Answer<Vec<AutoCompaction>> {
     if query.enabled.is_some() {
-        return Err(ApiError::bad_request("enabled is set by POST"));
+        return Err(ApiError::bad_request("use POST to set enabled"));
     }
     auto(state, Query(query)).await
 }

@@ -35,7 +35,7 @@ impl Guard {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let forbidden = |what: &str| Err((StatusCode::FORBIDDEN, what.to_string()));
         if headers.contains_key(header::ORIGIN) || text("sec-fetch-site").is_some_and(|site| site != "none") {
-            return forbidden("requests of web pages are not answered");
+            return forbidden("requests from web pages are refused");
         }
         if let Some(passwords) = &self.passwords {
             let given =

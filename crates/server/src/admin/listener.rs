@@ -51,8 +51,8 @@ async fn refuse(stream: &mut TcpStream) -> io::Result<()> {
     // Closing the socket with an unread request would discard the answer.
     let mut request = [0; 4096];
     let _ = tokio::time::timeout(REQUEST_WAIT, stream.read(&mut request)).await;
-    let body = "{\"error\":\"the node has as many files and connections open as it may (RLIMIT_NOFILE); allow more: ulimit -n, or \
-                LimitNOFILE of systemd, and restart it\"}";
+    let body = "{\"error\":\"the node has reached its limit of open files and connections (RLIMIT_NOFILE); raise it with ulimit \
+                -n or LimitNOFILE of systemd, and restart the node\"}";
     let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n";
     let answer = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(answer.as_bytes()).await?;

@@ -117,15 +117,16 @@ pub fn text(
 type OfLevel = (&'static str, &'static str, &'static str, fn(&LevelReport) -> u64);
 
 const OF_LEVEL: &[OfLevel] = &[
-    ("scylla_transport_requests_served", "counter", "Requests that were begun.", |l| l.requests),
-    ("scylla_transport_requests_serving", "gauge", "Requests under way.", |l| u64::from(l.under_way)),
-    ("scylla_transport_requests_shed", "counter", "Requests refused: too much to do.", |l| l.shed),
-    ("messina_transport_requests_delayed_total", "counter", "Times a connection was left unread.", |l| {
-        l.delayed
-    }),
-    ("messina_transport_requests_timed_out_total", "counter", "Requests whose time was over.", |l| {
-        l.timed_out
-    }),
+    ("scylla_transport_requests_served", "counter", "Requests started.", |l| l.requests),
+    ("scylla_transport_requests_serving", "gauge", "Requests in flight.", |l| u64::from(l.under_way)),
+    ("scylla_transport_requests_shed", "counter", "Requests refused because of overload.", |l| l.shed),
+    (
+        "messina_transport_requests_delayed_total",
+        "counter",
+        "Times a connection was not read because of overload.",
+        |l| l.delayed,
+    ),
+    ("messina_transport_requests_timed_out_total", "counter", "Requests that timed out.", |l| l.timed_out),
 ];
 
 fn of_levels(page: &mut Page, levels: &[Vec<LevelReport>]) {
@@ -158,8 +159,8 @@ const OF_SHARD: &[OfShard] = &[
     }),
     ("messina_commitlog_syncs_total", "counter", "Syncs of the commit log to disk.", |s| s.log_syncs),
     ("scylla_sstables_currently_open_for_reading", "gauge", "Open SSTables.", |s| s.sstables as u64),
-    ("messina_flushes_total", "counter", "Memtables that became SSTables.", |s| s.flushes.flushes),
-    ("messina_flush_failures_total", "counter", "Flushes that failed and were tried again.", |s| {
+    ("messina_flushes_total", "counter", "Memtables flushed to SSTables.", |s| s.flushes.flushes),
+    ("messina_flush_failures_total", "counter", "Flushes that failed and were retried.", |s| {
         s.flushes.failures
     }),
     ("messina_flush_memtable_bytes_total", "counter", "Bytes of memtables flushed.", |s| {
@@ -171,10 +172,10 @@ const OF_SHARD: &[OfShard] = &[
     ("messina_flush_data_bytes_total", "counter", "Bytes of Data.db written by flushes.", |s| {
         s.flushes.data_bytes
     }),
-    ("scylla_compaction_manager_compactions", "gauge", "Compactions that run.", |s| {
+    ("scylla_compaction_manager_compactions", "gauge", "Running compactions.", |s| {
         s.compactions_running as u64
     }),
-    ("scylla_compaction_manager_completed_compactions", "counter", "Compactions that ended well.", |s| {
+    ("scylla_compaction_manager_completed_compactions", "counter", "Compactions that succeeded.", |s| {
         s.compactions.completed
     }),
     ("scylla_compaction_manager_failed_compactions", "counter", "Compactions that failed.", |s| {
@@ -198,10 +199,10 @@ const OF_SHARD: &[OfShard] = &[
     (
         "messina_compaction_flush_waits_total",
         "counter",
-        "Flushes kept back until compactions caught up.",
+        "Flushes delayed until compactions caught up.",
         |s| s.compactions.flush_waits,
     ),
-    ("messina_compaction_flush_wait_us_total", "counter", "Microseconds that flushes were kept back.", |s| {
+    ("messina_compaction_flush_wait_us_total", "counter", "Microseconds that flushes were delayed.", |s| {
         s.compactions.flush_waited_us
     }),
     ("messina_compaction_kept_young_tombstones_total", "counter", "Tombstones kept: too young.", |s| {
@@ -219,7 +220,7 @@ const OF_SHARD: &[OfShard] = &[
         "Tombstones kept: only_purge_repaired_tombstones is set, and an SSTable of the compaction is not repaired.",
         |s| s.compactions.kept_tombstones.not_repaired,
     ),
-    ("messina_compaction_samples_total", "counter", "Samples of merges, taken to decide by.", |s| {
+    ("messina_compaction_samples_total", "counter", "Samples of merges, taken for decisions.", |s| {
         s.compactions.samples
     }),
     (
@@ -231,7 +232,7 @@ const OF_SHARD: &[OfShard] = &[
     (
         "messina_compaction_kept_tombstones_by_commitlog_total",
         "counter",
-        "Kept: the commit log is still there.",
+        "Kept: the commit log still has entries of the table.",
         |s| s.compactions.kept_tombstones.commit_log,
     ),
     (
@@ -243,21 +244,31 @@ const OF_SHARD: &[OfShard] = &[
     ("scylla_reactor_polls", "counter", "Turns of the run loop.", |s| s.runtime.turns),
     ("scylla_reactor_tasks_processed", "counter", "Times a task was run.", |s| s.runtime.polls),
     ("messina_reactor_parks_total", "counter", "Times the shard went to sleep.", |s| s.runtime.parks),
-    ("messina_reactor_idle_spin_us_total", "counter", "Microseconds of looking for work.", |s| {
+    ("messina_reactor_idle_spin_us_total", "counter", "Microseconds of polling for work.", |s| {
         s.runtime.idle_spin_us
     }),
     ("messina_shard_calls_sent_total", "counter", "Calls to other shards.", |s| s.runtime.calls_sent),
     ("messina_shard_calls_received_total", "counter", "Calls from other shards and threads.", |s| {
         s.runtime.calls_received
     }),
-    ("scylla_cache_reads", "counter", "Reads of partitions that asked the row cache.", |s| s.row_cache.reads),
-    ("scylla_cache_reads_with_misses", "counter", "Those that had to read SSTables.", |s| s.row_cache.misses),
-    ("scylla_cache_row_hits", "counter", "Rows given out of the row cache.", |s| s.row_cache.rows_hit),
-    ("scylla_cache_row_misses", "counter", "Rows it had to read from SSTables.", |s| s.row_cache.rows_missed),
-    ("scylla_cache_row_insertions", "counter", "Rows, marks and partitions taken in.", |s| {
+    ("scylla_cache_reads", "counter", "Reads of partitions that used the row cache.", |s| s.row_cache.reads),
+    (
+        "scylla_cache_reads_with_misses",
+        "counter",
+        "Reads of partitions that also had to read SSTables.",
+        |s| s.row_cache.misses,
+    ),
+    ("scylla_cache_row_hits", "counter", "Rows read from the row cache.", |s| s.row_cache.rows_hit),
+    (
+        "scylla_cache_row_misses",
+        "counter",
+        "Rows read from SSTables because the row cache lacked them.",
+        |s| s.row_cache.rows_missed,
+    ),
+    ("scylla_cache_row_insertions", "counter", "Rows, marks and partitions inserted.", |s| {
         s.row_cache.populations
     }),
-    ("scylla_cache_row_evictions", "counter", "Rows, marks and partitions that made room for others.", |s| {
+    ("scylla_cache_row_evictions", "counter", "Rows, marks and partitions evicted.", |s| {
         s.row_cache.evictions
     }),
     (
@@ -266,7 +277,7 @@ const OF_SHARD: &[OfShard] = &[
         "Flushed rows and deletions merged into cached partitions.",
         |s| s.row_cache.merged,
     ),
-    ("messina_cache_invalidations_total", "counter", "How often a table's cache was emptied.", |s| {
+    ("messina_cache_invalidations_total", "counter", "Times a table's cache was emptied.", |s| {
         s.row_cache.invalidations
     }),
     ("scylla_cache_partitions", "gauge", "Partitions in the row cache.", |s| s.row_cache.partitions),
@@ -282,9 +293,9 @@ type OfCache = (&'static str, &'static str, &'static str, fn(&ClassStats) -> u64
 const OF_CACHE: &[OfCache] = &[
     ("hits", "counter", "found in memory", |c| c.hits),
     ("misses", "counter", "not found in memory", |c| c.misses),
-    ("blocks", "counter", "that another read was getting already", |c| c.shared_loads),
-    ("populations", "counter", "taken into memory", |c| c.populations),
-    ("evictions", "counter", "that made room for others", |c| c.evictions),
+    ("blocks", "counter", "that another read was already loading", |c| c.shared_loads),
+    ("populations", "counter", "inserted", |c| c.populations),
+    ("evictions", "counter", "evicted", |c| c.evictions),
     ("entries", "gauge", "in memory", |c| c.entries),
     ("bytes", "gauge", "in memory, as bytes", |c| c.bytes as u64),
 ];
@@ -305,8 +316,11 @@ fn of_caches(page: &mut Page, shards: &[ShardReport]) {
             }
         }
     }
-    let mut family =
-        page.family("messina_cache_budget_bytes", "gauge", "What memtables leave to all caches together.");
+    let mut family = page.family(
+        "messina_cache_budget_bytes",
+        "gauge",
+        "Limit of all caches together: the memory that memtables leave.",
+    );
     for (shard, report) in shards.iter().enumerate() {
         family.sample(&[("shard", &shard)], report.cache.budget_bytes as u64);
     }
@@ -319,7 +333,7 @@ const OF_READS: &[OfReads] = &[
     ("active_reads", "gauge", "Reads that were admitted.", |_, s| s.used_count),
     ("queued_reads", "gauge", "Reads that wait for admission or memory.", |_, s| s.queued),
     ("active_reads_memory_consumption", "gauge", "Bytes that reads hold.", |_, s| s.used_bytes),
-    ("reads_memory_limit", "gauge", "Bytes above which reads wait.", |l, _| l.memory_bytes),
+    ("reads_memory_limit", "gauge", "Bytes of memory above which reads wait.", |l, _| l.memory_bytes),
     ("total_reads", "counter", "Reads that were admitted.", |_, s| s.reads_admitted),
     ("reads_enqueued_for_admission", "counter", "Reads that waited for admission.", |_, s| {
         s.reads_enqueued_for_admission
@@ -360,13 +374,16 @@ fn of_shards(page: &mut Page, shards: &[ShardReport]) {
 type OfGroup = (&'static str, &'static str, &'static str, fn(&GroupStats) -> u64);
 
 const OF_GROUP: &[OfGroup] = &[
-    ("scylla_scheduler_runtime_ms", "counter", "Time that the group's tasks ran.", |g| {
+    ("scylla_scheduler_runtime_ms", "counter", "Run time of the group's tasks.", |g| {
         g.counters.ran_ns / 1_000_000
     }),
-    ("scylla_scheduler_starvetime_ms", "counter", "Time in which the group was ready and others ran.", |g| {
-        g.starved_ns / 1_000_000
-    }),
-    ("scylla_scheduler_waittime_ms", "counter", "Time in which nothing of the group was ready.", |g| {
+    (
+        "scylla_scheduler_starvetime_ms",
+        "counter",
+        "Time in which the group was ready while others ran.",
+        |g| g.starved_ns / 1_000_000,
+    ),
+    ("scylla_scheduler_waittime_ms", "counter", "Time in which no task of the group was ready.", |g| {
         g.waited_ns / 1_000_000
     }),
     ("scylla_scheduler_tasks_processed", "counter", "Times a task of the group was run.", |g| {
@@ -394,7 +411,7 @@ fn of_groups(page: &mut Page, shards: &[ShardReport]) {
             }
         }
     }
-    let help = "Runs of a task without a pause that took too long, in milliseconds.";
+    let help = "Runs of a task without a yield that took too long, in milliseconds.";
     let mut family = page.family("scylla_reactor_stalls", "histogram", help);
     for (shard, report) in shards.iter().enumerate() {
         for group in &report.groups {
@@ -436,19 +453,17 @@ const OF_CLASS: &[OfClass] = &[
     ("scylla_io_queue_total_delay_sec", "counter", "Seconds that requests waited in the queue.", |io| {
         seconds(io.counters.queued_ns)
     }),
-    ("scylla_io_queue_total_exec_sec", "counter", "Seconds that the disk took.", |io| {
+    ("scylla_io_queue_total_exec_sec", "counter", "Seconds that requests took on the disk.", |io| {
         seconds(io.counters.executed_ns)
     }),
     (
         "scylla_io_queue_starvation_time_sec",
         "counter",
-        "Seconds in which requests waited and the disk had none of the class.",
+        "Seconds in which requests waited and none of the class was in flight.",
         |io| seconds(io.counters.starved_ns),
     ),
-    ("scylla_io_queue_queue_length", "gauge", "Requests that wait.", |io| io.counters.waiting as f64),
-    ("scylla_io_queue_disk_queue_length", "gauge", "Requests that the disk has.", |io| {
-        io.counters.executing as f64
-    }),
+    ("scylla_io_queue_queue_length", "gauge", "Waiting requests.", |io| io.counters.waiting as f64),
+    ("scylla_io_queue_disk_queue_length", "gauge", "Requests in flight.", |io| io.counters.executing as f64),
     ("scylla_io_queue_shares", "gauge", "Shares of the disk.", |io| f64::from(io.shares)),
     (
         "scylla_io_queue_consumption",
@@ -456,7 +471,7 @@ const OF_CLASS: &[OfClass] = &[
         "Seconds of the whole disk, by its model: a rate of 1 is all of it.",
         |io| seconds(io.counters.consumed_ns),
     ),
-    ("scylla_io_queue_activations", "counter", "Times the class had requests after having had none.", |io| {
+    ("scylla_io_queue_activations", "counter", "Times the class became active.", |io| {
         io.counters.activations as f64
     }),
 ];
@@ -502,15 +517,15 @@ const OF_TABLE: &[OfTable] = &[
         t.missing as u64
     }),
     ("messina_table_memtable_bytes", "gauge", "Bytes of memtables.", |t| t.memtable_bytes as u64),
-    ("messina_table_partitions", "gauge", "Partitions of all SSTables and memtables, added up.", |t| {
+    ("messina_table_partitions", "gauge", "Sum of the partitions of all SSTables and memtables.", |t| {
         let on_disk: u64 = t.sstables.iter().map(|sstable| sstable.partitions).sum();
         on_disk + t.memtable_partitions as u64
     }),
     ("scylla_column_family_memtable_switch", "counter", "Memtables flushed.", |t| t.flushes),
-    ("scylla_column_family_pending_tasks", "gauge", "Memtables that wait for their flush.", |t| {
+    ("scylla_column_family_pending_tasks", "gauge", "Memtables waiting for a flush.", |t| {
         t.pending_flushes as u64
     }),
-    ("scylla_column_family_pending_compaction", "gauge", "Compactions to be done, about.", |t| {
+    ("scylla_column_family_pending_compaction", "gauge", "Estimated number of pending compactions.", |t| {
         t.pending_compactions
     }),
     ("messina_table_flushed_bytes_total", "counter", "Bytes on disk that flushes wrote.", |t| {
@@ -520,9 +535,12 @@ const OF_TABLE: &[OfTable] = &[
         t.compacted_bytes
     }),
     ("messina_table_point_reads_total", "counter", "Reads of a single partition.", |t| t.point_reads),
-    ("messina_table_point_read_sstables_total", "counter", "SSTables that they opened.", |t| {
-        t.point_read_sstables
-    }),
+    (
+        "messina_table_point_read_sstables_total",
+        "counter",
+        "SSTables opened by reads of a single partition.",
+        |t| t.point_read_sstables,
+    ),
     (
         "messina_table_sstables_per_read_p99",
         "gauge",
@@ -550,7 +568,7 @@ const OF_TABLE: &[OfTable] = &[
     (
         "messina_table_compression_metadata_bytes",
         "gauge",
-        "Memory of the places of compressed chunks.",
+        "Memory of the positions of compressed chunks.",
         |t| t.sstables.iter().map(|sstable| sstable.compression_bytes as u64).sum(),
     ),
 ];
@@ -567,7 +585,7 @@ fn of_tables(page: &mut Page, tables: &[Vec<TableReport>]) {
         }
     }
     // A table whose live bytes are unknown gets no sample.
-    let help = "Bytes on disk that are live, about; absent where this is not known.";
+    let help = "Estimated live bytes on disk; absent if unknown.";
     let known = all.iter().filter_map(|(shard, table)| Some((shard, table, table.live_bytes?)));
     let mut family = page.family("messina_table_live_bytes", "gauge", help);
     for (shard, table, live_bytes) in known {

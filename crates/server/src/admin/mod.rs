@@ -207,7 +207,7 @@ fn check_serving(node: &Node) -> Result<(), ApiError> {
 }
 
 async fn drain(State(node): OfNode) -> Answer<Done> {
-    crate::info!("admin", "draining, asked by the admin API");
+    crate::info!("admin", "draining, requested through the admin API");
     // The drain runs to its end even if the client disconnects.
     let drained = tokio::spawn(async move { node.drain().await }).await;
     match drained {

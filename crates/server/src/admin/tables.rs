@@ -231,7 +231,8 @@ pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answ
         return Err(ApiError::bad_request("name the directory: ?dir=…"));
     };
     if !dir.is_absolute() {
-        let text = format!("{}: give the whole path, the node may be elsewhere", dir.display());
+        let text =
+            format!("{}: give an absolute path; the node may have another working directory", dir.display());
         return Err(ApiError::bad_request(text));
     }
     load(&node, &query, Some(dir)).await

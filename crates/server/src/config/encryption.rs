@@ -66,7 +66,7 @@ impl Encryption {
         if !enabled {
             if *optional {
                 return Err(
-                    "optional is true, but enabled is false; set enabled to true for TLS beside plain text"
+                    "optional is true, but enabled is false; set enabled to true for TLS in addition to plain text"
                         .to_string(),
                 );
             }
@@ -77,20 +77,20 @@ impl Encryption {
         };
         if *client_auth != ClientAuth::No && truststore.is_none() {
             return Err(format!(
-                "require_client_auth is {}, but there is no truststore; name a PEM file with the certificates that those of clients \
-                 must come from",
+                "require_client_auth is {}, but there is no truststore; name a PEM file with the authorities of the clients' \
+                 certificates",
                 client_auth.name()
             ));
         }
         if *client_auth == ClientAuth::No && revocation_list.is_some() {
             return Err(
-                "there is a list of revoked certificates, but require_client_auth is false and no certificate is looked at".to_string()
+                "there is a list of revoked certificates, but require_client_auth is false and no certificate is checked".to_string()
             );
         }
         if *client_auth == ClientAuth::Required && *optional {
             return Err(
-                "require_client_auth is true, and optional lets clients in without TLS and so without a certificate; set one of them to \
-                 false"
+                "require_client_auth is true, but optional accepts clients without TLS and thus without a certificate; set one \
+                 of them to false"
                     .to_string(),
             );
         }
@@ -115,12 +115,12 @@ fn versions(accepted: &[String]) -> Result<Vec<TlsVersion>, String> {
             "tlsv1.2" => versions.push(TlsVersion::V1_2),
             "tlsv1.3" => versions.push(TlsVersion::V1_3),
             "tlsv1" | "tlsv1.0" | "tlsv1.1" | "sslv3" | "sslv2hello" => {}
-            _ => return Err(format!("accepted_protocols: {name} is not known; TLSv1.2 and TLSv1.3 are")),
+            _ => return Err(format!("accepted_protocols: {name} is unknown; use TLSv1.2 or TLSv1.3")),
         }
     }
     if versions.is_empty() && !accepted.is_empty() {
         return Err(format!(
-            "accepted_protocols: {} is too old to be spoken here; TLSv1.2 and TLSv1.3 are",
+            "accepted_protocols: {} is too old and not supported; use TLSv1.2 or TLSv1.3",
             accepted.join(", ")
         ));
     }
@@ -137,7 +137,10 @@ fn known_suites(names: &[String]) -> Result<Vec<String>, String> {
         .cloned()
         .collect();
     if left.is_empty() && !names.is_empty() {
-        return Err(format!("cipher_suites: none of them is spoken here; these are: {}", known.join(", ")));
+        return Err(format!(
+            "cipher_suites: none of them is supported; the supported ones are: {}",
+            known.join(", ")
+        ));
     }
     Ok(left)
 }
@@ -166,7 +169,7 @@ mod tests {
         for client_auth in [ClientAuth::Required, ClientAuth::Optional] {
             refused(Encryption { client_auth, ..section() }, "no truststore");
         }
-        refused(Encryption { revocation_list: Some("l".into()), ..section() }, "no certificate is looked at");
+        refused(Encryption { revocation_list: Some("l".into()), ..section() }, "no certificate is checked");
         let both = Encryption {
             optional: true,
             client_auth: ClientAuth::Required,
@@ -189,7 +192,7 @@ mod tests {
         assert_eq!(some.versions, [TlsVersion::V1_2]);
         assert_eq!(some.cipher_suites, ["TLS_AES_128_GCM_SHA256"]);
         assert!(files(&["TLSv1.1"], &[]).unwrap_err().contains("too old"));
-        assert!(files(&["TLSv9"], &[]).unwrap_err().contains("not known"));
+        assert!(files(&["TLSv9"], &[]).unwrap_err().contains("is unknown"));
         assert!(files(&[], &["TLS_RSA_WITH_AES_128_CBC_SHA"]).unwrap_err().contains("none of them"));
     }
 }

@@ -30,8 +30,8 @@ impl HttpProtection {
         let is_open = |addresses: &[IpAddr]| addresses.iter().any(|address| !address.is_loopback());
         let text = |address: &str, what: &str, allow: &str| {
             format!(
-                "{address} is not on the loopback, and {what} would be open to whoever reaches it; set api_password_file, \
-                 or {allow}: true to leave it open"
+                "{address} is not on the loopback, and {what} would be open to the network; set api_password_file, or {allow}: \
+                 true to leave it open"
             )
         };
         if is_open(api) && !self.asks() && !self.api_allow_anonymous {

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use yaml_serde::Value;
 
-use super::Config;
 use super::ignored;
-use super::options::{self, At, OPTIONS};
+use super::options::{self, At, Authenticator, Authorizer, Choose, OPTIONS};
 use super::ports;
 use super::security::{self, Verdict};
+use super::{Config, SecurityConfig};
 use base::suggest::nearest;
 
 /// Prefix of the environment variables of options.
@@ -105,7 +105,7 @@ pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> 
     let wrong = |what: String| ConfigErrors::of(format!("{}: {what}", path.display()));
     let not_yaml = |error: yaml_serde::Error| match doubled_name(text) {
         Some((name, first, second)) if error.to_string().contains("duplicate") => ConfigErrors::of(format!(
-            "{}, line {second}: {name} stands on line {first} already; remove one of them",
+            "{}, line {second}: {name} is on line {first} already; remove one of them",
             path.display()
         )),
         _ => wrong(format!("not YAML: {error}")),
@@ -278,7 +278,7 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
                     at.set(text, bare).map_err(|allowed| (format!("{text:?}"), allowed))
                 }
                 (At::DataDirectories(_), _) => {
-                    let allowed = "one directory; put several disks together below it (RAID 0, LVM)";
+                    let allowed = "one directory; combine several disks below it (RAID 0, LVM)";
                     Err((format!("a list of {}", texts.len()), allowed.to_string()))
                 }
                 _ => Err(("a list".to_string(), at.kind())),
@@ -413,11 +413,20 @@ fn contradictions(config: &Config) -> Vec<String> {
     if let Err(error) = config.security.client_encryption.tls_files() {
         errors.push(format!("client_encryption_options: {error}"));
     }
+    let SecurityConfig { authenticator, authorizer, .. } = &config.security;
+    if *authenticator == Authenticator::AllowAll && *authorizer != Authorizer::AllowAll {
+        errors.push(format!(
+            "authorizer: {} can't be used with {}, which asks nobody for a name; set authenticator: {}",
+            authorizer.name(),
+            authenticator.name(),
+            Authenticator::Password.name()
+        ));
+    }
     errors.extend(ports::plan(&config.listen.wanted(&config.security.client_encryption)).err());
     let (warn, fail) = (config.results.tombstone_warn_threshold, config.reads.tombstone_failure_threshold);
     if fail > 0 && warn > fail {
         errors.push(format!(
-            "tombstone_warn_threshold is {} and tombstone_failure_threshold {}; reads would fail unwarned",
+            "tombstone_warn_threshold is {} and tombstone_failure_threshold {}; reads would fail without a warning before",
             warn, fail
         ));
     }

@@ -114,7 +114,7 @@ choice! {
 }
 choice! {
     /// What logged-in clients may do.
-    Authorizer { AllowAll = "AllowAllAuthorizer" }
+    Authorizer { AllowAll = "AllowAllAuthorizer", Cassandra = "CassandraAuthorizer" }
 }
 
 const fn option(
@@ -193,7 +193,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("client_encryption_options.accepted_protocols", &[], |c| At::AutoNames(&mut c.security.client_encryption.accepted_protocols), "TLS versions: TLSv1.2, TLSv1.3. `auto`: both."),
     option("client_encryption_options.cipher_suites", &[], |c| At::AutoNames(&mut c.security.client_encryption.cipher_suites), "Cipher suites, by their names in Java. `auto`: all that rustls supports."),
     option("authenticator", &[], |c| At::Choice(&mut c.security.authenticator), "Authentication of clients: none, or roles with passwords. The first start with `PasswordAuthenticator` creates the superuser `cassandra` with the password `cassandra`."),
-    option("authorizer", &[], |c| At::Choice(&mut c.security.authorizer), "Authorization of clients. There are no permissions on data yet; some statements on roles need a superuser."),
+    option("authorizer", &[], |c| At::Choice(&mut c.security.authorizer), "Authorization of clients: every role may do everything, or only what `GRANT` has allowed it. `CassandraAuthorizer` needs `authenticator: PasswordAuthenticator`."),
     option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.read_ms, TIMEOUT), "Timeout of a read of single partitions, from its arrival."),
     option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.range_ms, TIMEOUT), "Timeout of a page of a scan."),
     option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.write_ms, TIMEOUT), "Timeout of a write."),

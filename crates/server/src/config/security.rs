@@ -26,12 +26,12 @@ use Verdict::{Inert, Means, Ordinary, Refused};
 
 const CACHE: &str = "no meaning on one node (roles are not cached), so without effect";
 const INTERNODE: &str = "no meaning on one node (no port for other nodes is opened), so without effect";
-const OFF: &str = "without effect, since what they belong to is off";
+const OFF: &str = "without effect, since the feature is off";
 const NO_PORT: &str = "not built yet (no such port is opened), so without effect";
 
 const CLASSES: [(&str, &[&str]); 5] = [
     ("authenticator", &["AllowAllAuthenticator", "PasswordAuthenticator"]),
-    ("authorizer", &["AllowAllAuthorizer"]),
+    ("authorizer", &["AllowAllAuthorizer", "CassandraAuthorizer"]),
     ("role_manager", &["CassandraRoleManager"]),
     ("network_authorizer", &["AllowAllNetworkAuthorizer"]),
     ("cidr_authorizer", &["AllowAllCIDRAuthorizer"]),
@@ -134,7 +134,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
     let is_off = text.is_empty() || is_false(&text) || text.eq_ignore_ascii_case("none");
     let not_built = |what: &str| {
         Refused(format!(
-            "{what} is not built, and the node does not start without what was asked for; remove the option"
+            "{what} is not built, and the node does not start without a security feature that is configured; remove the option"
         ))
     };
     match top {
@@ -181,9 +181,9 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
             let is_known = ["DefaultCryptoProvider", "JREProvider"].iter().any(|class| text.ends_with(class));
             match rest {
                 "" | "class_name" if !is_known => Refused(format!(
-                    "{text} is not there, TLS is rustls's with ring's cryptography; remove the option"
+                    "{text} is not supported: TLS is rustls with ring's cryptography; remove the option"
                 )),
-                _ => Inert("without effect, since TLS is rustls's"),
+                _ => Inert("without effect, since TLS is rustls"),
             }
         }
         "dynamic_data_masking_enabled" if is_off => Inert(OFF),
@@ -193,7 +193,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
             Inert("without effect, since there are no user-defined functions")
         }
         "auth_superuser_name" if text == "cassandra" => {
-            Inert("without effect, since the first superuser is called so anyway")
+            Inert("without effect, since the first superuser has this name anyway")
         }
         _ if smells(name) && (super::ignored::why(name).is_none() || !is_off) => {
             refuse_unknown(name, is_known(top))
@@ -234,15 +234,15 @@ fn rest_is_tuning(name: &str) -> bool {
 fn refuse_unknown(name: &str, is_known: bool) -> Verdict {
     if is_known {
         return Refused(
-            "this is not built, and the node does not start without what was asked for; remove the option"
+            "this is not built, and the node does not start without a security feature that is configured; remove the option"
                 .to_string(),
         );
     }
     let meant = nearest(name, options::OPTIONS.iter().map(|option| option.name));
     let meant = meant.map_or(String::new(), |name| format!("; did you mean {name}?"));
     Refused(format!(
-        "this looks like an option about security and is not known, so the node does not start{meant}; docs/security.md lists those \
-         there are; remove it otherwise"
+        "this looks like a security option and is unknown, so the node does not start{meant}; correct it (docs/security.md \
+         lists the options) or remove it"
     ))
 }
 
@@ -273,7 +273,7 @@ fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static st
         return match value {
             Given::One(text) if text.is_empty() || text == "-" => Inert(OFF),
             _ if is_tuning => Inert(OFF),
-            _ => Refused("parameters are not understood here, remove them".to_string()),
+            _ => Refused("parameters are not supported; remove them".to_string()),
         };
     }
     let (Given::One(text), "" | "class_name") = (value, rest) else {
@@ -282,13 +282,7 @@ fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static st
     let name = text.trim();
     let known = classes.iter().find(|class| options::without_package(name).eq_ignore_ascii_case(class));
     let Some(known) = known else {
-        let why = match option {
-            "authorizer" => {
-                "; permissions (GRANT) are not built yet, every role that logs in may read and write all data"
-            }
-            _ => "",
-        };
-        return Refused(format!("{name:?} is not allowed; expected {}{why}", classes.join(" or ")));
+        return Refused(format!("{name:?} is not allowed; expected {}", classes.join(" or ")));
     };
     match option {
         "authenticator" | "authorizer" => Means(vec![(option, known.to_string())]),
@@ -322,19 +316,20 @@ fn client_encryption(rest: &str, value: &Given, text: &str, all: &[Setting]) -> 
             ("client_encryption_options.certificate", text.to_string()),
             ("client_encryption_options.keyfile", text.to_string()),
         ]),
-        "keystore" if has_pem => Inert("without effect, since certificate and keyfile count"),
+        "keystore" if has_pem => Inert("without effect, since certificate and keyfile are set"),
         "keystore" => Refused(format!(
             "a Java keystore cannot be read; give certificate and keyfile as PEM files; {}",
             to_pem(text)
         )),
-        "keystore_password" | "keystore_password_file" if has_pem => Inert("without effect, since certificate and keyfile count"),
+        "keystore_password" | "keystore_password_file" if has_pem => Inert("without effect, since certificate and keyfile are \
+                                                                            set"),
         "keystore_password" | "keystore_password_file" => {
             Refused("keys with a password cannot be read; decrypt it: openssl pkey -in KEY -out key.pem".to_string())
         }
         "truststore_password" | "truststore_password_file" | "algorithm" | "store_type" | "enable_session_tickets" => {
             Inert("without effect, since files are PEM")
         }
-        "protocol" if of("accepted_protocols").is_some() => Inert("without effect, since accepted_protocols count"),
+        "protocol" if of("accepted_protocols").is_some() => Inert("without effect, since accepted_protocols is set"),
         "protocol" => Means(vec![("client_encryption_options.accepted_protocols", text.to_string())]),
         "ssl_context_factory" | "ssl_context_factory.class_name"
             if is_pem || text.ends_with("DefaultSslContextFactory") =>
@@ -344,11 +339,11 @@ fn client_encryption(rest: &str, value: &Given, text: &str, all: &[Setting]) -> 
         "require_endpoint_verification" if is_false(text) => Inert(OFF),
         "priority_string" if text.is_empty() || text.eq_ignore_ascii_case("none") => Inert(OFF),
         "priority_string" => Refused(
-            "priorities of GnuTLS are not understood; remove it (TLS 1.2 and 1.3 are spoken, nothing weaker), or use \
-             accepted_protocols and cipher_suites"
+            "GnuTLS priorities are not supported; remove it (only TLS 1.2 and 1.3 are used), or use accepted_protocols and \
+             cipher_suites"
                 .to_string(),
         ),
-        _ => Refused("this is not built or not known; remove it".to_string()),
+        _ => Refused("this is not built or unknown; remove it".to_string()),
     }
 }
 

@@ -101,15 +101,14 @@ fn a_wrong_value_is_named_with_its_line_and_what_is_allowed() {
         "m.yaml, line 3: client_encryption_options.optional: \"maybe\" is not allowed; expected true or false",
     );
     check(
-        "authorizer: CassandraAuthorizer",
-        "m.yaml, line 1: authorizer: \"CassandraAuthorizer\" is not allowed; expected AllowAllAuthorizer; permissions (GRANT) are not built \
-         yet, every role that logs in may read and write all data",
+        "authorizer: TransitionalAuthorizer",
+        "m.yaml, line 1: authorizer: \"TransitionalAuthorizer\" is not allowed; expected AllowAllAuthorizer or CassandraAuthorizer",
     );
     check("smp: 0", "m.yaml, line 1: smp: \"0\" is not allowed; expected auto or a whole number; 1 to 256");
     check(
         "data_file_directories: [/a/data, /b/data]",
-        "m.yaml, line 1: data_file_directories: a list of 2 is not allowed; expected one directory; put several disks \
-         together below it (RAID 0, LVM)",
+        "m.yaml, line 1: data_file_directories: a list of 2 is not allowed; expected one directory; combine several disks below \
+         it (RAID 0, LVM)",
     );
     check("api_port: [1]", "m.yaml, line 1: api_port: a list is not allowed; expected port");
     assert!(error("commitlog_sync_period: 10000").contains("expected a number with a unit: 500ms, 10s"));
@@ -130,14 +129,14 @@ fn what_is_no_yaml_is_an_error_with_its_place() {
     assert!(broken.starts_with("m.yaml: not YAML: ") && broken.contains("line 3"), "{broken}");
     assert!(error("- a\n- b").contains("expected lines of the form `name: value`"));
     for (text, expected) in [
-        ("smp: 1\n# two\nsmp: 2", "m.yaml, line 3: smp stands on line 1 already; remove one of them"),
+        ("smp: 1\n# two\nsmp: 2", "m.yaml, line 3: smp is on line 1 already; remove one of them"),
         (
             "a:\n  enabled: true\nb:\n  enabled: false\n  \"enabled\": true",
-            "m.yaml, line 5: enabled stands on line 4 already; remove one of them",
+            "m.yaml, line 5: enabled is on line 4 already; remove one of them",
         ),
         (
             "l:\n  - x: 1\n    y: 1\n  - x: 2\n    x: 3",
-            "m.yaml, line 5: x stands on line 4 already; remove one of them",
+            "m.yaml, line 5: x is on line 4 already; remove one of them",
         ),
         (
             "commitlog_sync_period: 5s\nsmp: 1\ncommitlog_sync_period_in_ms: 7",

@@ -60,7 +60,7 @@ const UNFINISHED_BYTES_MIN: usize = 1 << 20;
 /// How long a request waits for memory that other answers hold.
 const ANSWER_ROOM_WITHIN_US: u64 = 5_000_000;
 const NO_ANSWER_ROOM: &str =
-    "too many answers wait for clients that do not take them; ask again, or for less at a time";
+    "too many answers wait for clients that do not take them; retry, or request less at a time";
 
 /// Number of answers that are sent without waiting for the shard to become idle. The client can go on
 /// meanwhile; otherwise client and shard would work in turn.
@@ -256,7 +256,7 @@ impl Connection {
             let now_us = self.cql.shard.now_us();
             if now_us >= deadline_us && !broken::is("idle_closed") {
                 let place = format_args!("shard {}", self.cql.shard.id());
-                let text = format_args!("closing the connection of {}, {why}", self.peer_addr());
+                let text = format_args!("closing the connection of {}: {why}", self.peer_addr());
                 log(LogLevel::Info, place, "cql", text);
                 return None;
             }
@@ -276,14 +276,14 @@ impl Connection {
     /// that the connection's own answers hold.
     fn patience(&self, began_us: u64) -> Option<(u64, String)> {
         if self.transport.is_shaking_hands() {
-            let why = format!("whose TLS handshake took more than {} s", HANDSHAKE_US_MAX / 1_000_000);
+            let why = format!("its TLS handshake took more than {} s", HANDSHAKE_US_MAX / 1_000_000);
             return Some((began_us + HANDSHAKE_US_MAX, why));
         }
         let timeout_us = self.cql.options.idle_timeout_us?;
         if self.requests.get() > 0 && !self.is_blocked.get() {
             self.last_active_us.set(self.cql.shard.now_us());
         }
-        let takes_nothing = if self.is_blocked.get() { ", and takes no answers" } else { "" };
+        let takes_nothing = if self.is_blocked.get() { ", and it takes no answers" } else { "" };
         let why = format!("idle for {} ms{takes_nothing}", timeout_us / 1000);
         Some((self.last_active_us.get() + timeout_us, why))
     }
@@ -719,7 +719,7 @@ impl Connection {
             port: self.peer_addr().port(),
             protocol_version: self.session.version().map_or(0, |version| version.number()),
             requests: self.requests_total.get(),
-            username: self.session.user().map_or("anonymous".to_string(), |user| user.to_string()),
+            username: self.session.user().map_or("anonymous".to_string(), |user| user.name.to_string()),
             driver_name,
             driver_version,
             shard: self.cql.shard.id(),

@@ -9,7 +9,7 @@
 //! | prepared statements | `statements.rs` |
 //! | how statements reach the storage | `node.rs` |
 //! | state of all shards for system tables | `introspection.rs` |
-//! | logins | `login.rs`, `passwords.rs` |
+//! | logins, and the permissions of their users | `login.rs`, `passwords.rs`, `user.rs` |
 //! | service levels and their counters | `levels.rs` |
 //! | overload | `overload.rs` |
 //! | traces of requests | `traces.rs` |
@@ -37,6 +37,7 @@ mod statements;
 mod taking;
 mod traces;
 mod transport;
+mod user;
 mod wiring;
 
 use std::cell::{Cell, RefCell};
@@ -97,6 +98,8 @@ pub struct CqlOptions {
     pub limits: overload::Limits,
     /// Checks clients' passwords; `None`: no password is required.
     pub passwords: Option<Passwords>,
+    /// Users need permissions.
+    pub checks_permissions: bool,
     pub timeouts: Timeouts,
     /// Limit on one shard of the bytes of answers that clients do not take. Beyond it only connections with
     /// few such bytes are read.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::broken;
-use catalog::{Catalog, SchemaChange};
+use catalog::{Catalog, Permissions, SchemaChange};
 use cql::system::{self, NodeInfo};
 use cql::{
     BatchLimits, BatchSeverity, ChangeSchema, ClientState, Decide, Host, ResultLimits, ResultMemory, Storage,
@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use super::levels::Level;
 use super::traces::Recorder;
+use super::user::User;
 use super::{CqlShard, Timeouts, events, introspection, levels};
 
 /// Limit of a statement's text in a warning.
@@ -33,7 +34,7 @@ pub(crate) struct Node {
     cql: Rc<CqlShard>,
     node: Rc<NodeShard>,
     /// The role that has logged in.
-    user: Option<Arc<str>>,
+    user: Option<Rc<User>>,
     /// The CPU group charged for reads; `None`: that of the calling task.
     group: Cell<Option<CpuGroup>>,
     /// Deadline of the requests to the engine.
@@ -82,7 +83,7 @@ impl Node {
     /// The engine has stopped.
     pub fn on(
         cql: &Rc<CqlShard>,
-        user: Option<Arc<str>>,
+        user: Option<Rc<User>>,
         trace: Option<Rc<Recorder>>,
     ) -> Result<Self, CqlError> {
         let node = NodeShard::of(&cql.shard).map_err(|error| cql_error(&error))?;
@@ -364,7 +365,7 @@ impl Storage for Node {
         })?;
         self.warn_of_tombstones(table, key.as_ref(), &page);
         self.page_read(traced, &page);
-        self.traced(|| "Decided on what was read, with the partition locked".to_string());
+        self.traced(|| "Decided the write, with the partition locked".to_string());
         Ok(page)
     }
 
@@ -442,7 +443,21 @@ impl Host for Node {
 
 impl ClientState for Node {
     fn user(&self) -> Option<Arc<str>> {
-        self.user.clone()
+        self.user.as_ref().map(|user| user.name.clone())
+    }
+
+    fn checks_permissions(&self) -> bool {
+        self.cql.options.checks_permissions
+    }
+
+    fn table_permissions(&self, table: &TableSchema) -> Permissions {
+        if !self.cql.options.checks_permissions {
+            return Permissions::ALL;
+        }
+        match &self.user {
+            Some(user) => user.table_permissions(self.node.catalog.borrow().access(), table),
+            None => Permissions::NONE,
+        }
     }
 
     async fn hash_password(&self, password: &str) -> Result<String, CqlError> {

@@ -82,7 +82,7 @@ impl Passwords {
         match self.jobs.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
-                let text = format!("{WAITING_MAX} logins wait already; try again later");
+                let text = format!("{WAITING_MAX} logins are waiting; retry later");
                 return Err(CqlError::Overloaded(text));
             }
             Err(TrySendError::Disconnected(_)) => {

@@ -25,6 +25,7 @@ use super::levels::{Effective, Levels, count};
 use super::login::{AUTHENTICATOR, Stage};
 use super::node::Node;
 use super::traces::Recorder;
+use super::user::User;
 use super::{CqlShard, on_all_shards};
 
 /// Protocol version and compression of messages after STARTUP.
@@ -36,7 +37,7 @@ pub(crate) struct Session {
     version: Cell<Option<ProtocolVersion>>,
     pub stage: Cell<Stage>,
     /// The role that has logged in; `None`: no login was required.
-    user: RefCell<Option<Arc<str>>>,
+    user: RefCell<Option<Rc<User>>>,
     /// The service level of the session, and the version of the levels at which it was looked up.
     served: RefCell<Option<(u64, Effective)>>,
     keyspace: RefCell<Option<Arc<str>>>,
@@ -54,7 +55,7 @@ impl Session {
         self.version.get()
     }
 
-    pub fn user(&self) -> Option<Arc<str>> {
+    pub fn user(&self) -> Option<Rc<User>> {
         self.user.borrow().clone()
     }
 
@@ -74,7 +75,7 @@ impl Session {
 
     /// Records that a role has logged in.
     pub fn logged_in(&self, role: &str) {
-        *self.user.borrow_mut() = Some(role.into());
+        *self.user.borrow_mut() = Some(Rc::new(User::new(role)));
         *self.served.borrow_mut() = None;
         self.stage.set(Stage::Ready);
     }
@@ -85,7 +86,7 @@ impl Session {
         match &*served {
             Some((version, effective)) if *version == levels.version() => effective.clone(),
             _ => {
-                let effective = levels.of_role(self.user.borrow().as_deref());
+                let effective = levels.of_role(self.user.borrow().as_ref().map(|user| &*user.name));
                 *served = Some((levels.version(), effective.clone()));
                 effective
             }
@@ -189,10 +190,10 @@ pub(crate) fn answer_at_once(
             connection.log_in(header, token.unwrap_or_default());
         }
         Request::AuthResponse { .. } if session.stage.get() == Stage::LoginUnderWay => {
-            return refuse(CqlError::Protocol("the last AUTH_RESPONSE is still looked at".to_string()));
+            return refuse(CqlError::Protocol("the last AUTH_RESPONSE is still being checked".to_string()));
         }
         Request::AuthResponse { .. } => {
-            return refuse(CqlError::Protocol("no authentication was asked for".to_string()));
+            return refuse(CqlError::Protocol("no authentication was requested".to_string()));
         }
         Request::Startup(_) if is_set_up => {
             return refuse(CqlError::Protocol("STARTUP was sent already".to_string()));
@@ -233,7 +234,7 @@ fn agreed(version: ProtocolVersion, startup: &Startup<'_>) -> Result<Started, Cq
     // A lower bound, as in Cassandra: the Rust driver requests 4.0.0.
     if cql.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_none_or(|major| major < 3) {
         return Err(CqlError::Protocol(format!(
-            "CQL version {cql} is not supported by the binary protocol; 3.0.0 and later are"
+            "CQL version {cql} is not supported by the binary protocol; use 3.0.0 or later"
         )));
     }
     let compression = match startup.option("COMPRESSION").map(str::to_ascii_lowercase).as_deref() {
@@ -242,7 +243,7 @@ fn agreed(version: ProtocolVersion, startup: &Startup<'_>) -> Result<Started, Cq
         Some("snappy") if !version.has_segments() => Some(Compression::Snappy),
         Some(other) => {
             return Err(CqlError::Protocol(format!(
-                "Unknown compression algorithm: {other}; SUPPORTED lists those there are"
+                "Unknown compression algorithm: {other}; SUPPORTED lists the algorithms"
             )));
         }
     };

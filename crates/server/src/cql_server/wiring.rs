@@ -95,6 +95,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
     let plans = ports::plan(&listen.wanted(&security.client_encryption))?;
     let plain = address_of(listen.address(), plans.first().map_or(0, |plan| plan.port), "rpc_address")?;
     let node = node_info(engine, identity, &listen, plain, &shown)?;
+    let checks_permissions = security.authorizer == Authorizer::Cassandra;
     let (tls, passwords) = secure(engine, security)?;
     let ports = listened(&plans, plain, tls.as_ref())?;
     if !plans.iter().any(|plan| plan.port == listen.port) {
@@ -135,6 +136,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
             requests_max: in_flight_max.map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX)),
         },
         passwords,
+        checks_permissions,
         timeouts: timeouts_of(timeouts),
         answer_bytes_max: to_usize(
             (shard_bytes / ANSWER_PART).clamp(ANSWER_BYTES_MIN, ANSWER_BYTES_MAX as u64),
@@ -159,7 +161,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         .map_err(|error| ServeError::from(error.to_string()))?
         .map_err(|error| ServeError::from(format!("cannot serve CQL: {error} (--native-transport-port)")))?;
     for text in &opened.missing {
-        warning!("cql", "{text}; clients do without");
+        warning!("cql", "{text}; clients can work without this port");
     }
     for (what, address) in &opened.addresses {
         info!("cql", "Starting listening for {what} on {address}");
@@ -192,11 +194,8 @@ fn secure(
     engine: &Engine,
     security: SecurityConfig,
 ) -> Result<(Option<Arc<ReloadableTls>>, Option<Passwords>), ServeError> {
-    let SecurityConfig { client_encryption, authenticator, authorizer } = security;
-    match authorizer {
-        // There are no permissions on data.
-        Authorizer::AllowAll => {}
-    }
+    // Permissions are checked where statements are executed.
+    let SecurityConfig { client_encryption, authenticator, authorizer: _ } = security;
     let passwords = match authenticator {
         Authenticator::AllowAll => None,
         Authenticator::Password => Some(passwords(engine)?),

@@ -60,8 +60,8 @@ impl ReloadableTls {
             }
             Err(error) => error!(
                 "tls",
-                "{}: the files of the certificate have changed and cannot be used, new connections still get the earlier \
-                 certificate: {error}",
+                "{}: the certificate files have changed and cannot be used; new connections still get the previous certificate: \
+                 {error}",
                 self.what
             ),
         }

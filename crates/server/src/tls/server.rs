@@ -105,7 +105,9 @@ impl TlsFiles {
         };
         ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&versions)
-            .map_err(|error| format!("accepted_protocols and cipher_suites leave nothing to speak: {error}"))?
+            .map_err(|error| {
+                format!("accepted_protocols and cipher_suites leave no protocol to use: {error}")
+            })?
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key)
             .map_err(|error| {
@@ -121,7 +123,7 @@ impl TlsFiles {
             provider.cipher_suites.retain(|suite| is_wanted(&name_of(*suite)));
             if provider.cipher_suites.is_empty() {
                 return Err(format!(
-                    "cipher_suites: none of them is spoken here; these are: {}",
+                    "cipher_suites: none of them is supported; the supported ones are: {}",
                     cipher_suites().join(", ")
                 ));
             }
@@ -139,7 +141,7 @@ impl TlsFiles {
         }
         let (Some(path), Some(text)) = (&self.truststore, &contents.truststore) else {
             return Err(
-                "clients' certificates are asked for, but no truststore says whose are good".to_string()
+                "clients need certificates, but there is no truststore to check them with".to_string()
             );
         };
         let mut roots = RootCertStore::empty();
@@ -181,13 +183,10 @@ fn not_pem(what: &str, path: &Path, text: &[u8], error: &pem::Error) -> String {
     let is_encrypted = text.windows(9).any(|word| word == b"ENCRYPTED");
     match text {
         [0xfe, 0xed, 0xfe, 0xed, ..] | [0xce, 0xce, 0xce, 0xce, ..] => {
-            format!(
-                "{path} is a Java keystore (JKS), and a PEM file is needed; {}",
-                to_pem(&path.to_string())
-            )
+            format!("{path} is a Java keystore (JKS); a PEM file is needed; {}", to_pem(&path.to_string()))
         }
         [0x30, ..] => format!(
-            "{path} is binary (PKCS12 or DER), and a PEM file is needed: openssl pkcs12 -in {path} -nodes -out all.pem"
+            "{path} is binary (PKCS12 or DER); a PEM file is needed: openssl pkcs12 -in {path} -nodes -out all.pem"
         ),
         _ if is_encrypted => {
             format!(
@@ -242,7 +241,7 @@ mod tests {
         check(&|files| files.keyfile = files.certificate.clone(), "no private key in ");
         check(&|files| files.certificate = files.keyfile.clone(), "no certificate in ");
         check(&|files| files.certificate = dir.join("absent.pem"), "cannot read ");
-        check(&|files| files.client_auth = ClientAuth::Required, "no truststore says whose");
+        check(&|files| files.client_auth = ClientAuth::Required, "there is no truststore");
         let jks = dir.join("k.jks");
         std::fs::write(&jks, [0xfe, 0xed, 0xfe, 0xed, 0, 0, 0, 2]).unwrap();
         check(&|files| files.certificate = jks.clone(), "is a Java keystore (JKS)");
@@ -251,14 +250,14 @@ mod tests {
         check(&|files| files.keyfile = p12.clone(), "openssl pkcs12");
         check(
             &|files| files.cipher_suites = vec!["TLS_RSA_WITH_AES_128_CBC_SHA".to_string()],
-            "none of them is spoken here; these are: TLS_AES_256_GCM_SHA384, ",
+            "none of them is supported; the supported ones are: TLS_AES_256_GCM_SHA384, ",
         );
         check(
             &|files| {
                 files.cipher_suites = vec!["TLS_AES_256_GCM_SHA384".to_string()];
                 files.versions = vec![TlsVersion::V1_2];
             },
-            "leave nothing to speak",
+            "leave no protocol to use",
         );
         std::fs::remove_dir_all(&dir).unwrap();
     }

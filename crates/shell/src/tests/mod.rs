@@ -256,13 +256,13 @@ fn a_server_that_was_restarted_is_found_again() {
     let mut desk = Desk::new(&server);
     desk.shown("USE ks;");
     desk.shown("SELECT 1;");
-    assert!(desk.take_errors().contains("connected again"));
+    assert!(desk.take_errors().contains("reconnected"));
     assert_eq!(desk.shell.session.keyspace.as_deref(), Some("ks"));
     assert_eq!(calls.load(Ordering::SeqCst), 2, "a read is sent again");
 
     calls.store(0, Ordering::SeqCst);
     let error = desk.failure("INSERT;");
-    assert!(error.contains("whether the statement took effect is not known"), "{error}");
+    assert!(error.contains("it is unknown whether the statement took effect"), "{error}");
     assert_eq!(calls.load(Ordering::SeqCst), 1, "a write is not");
     assert_eq!(desk.shown("INSERT;"), "");
 }
@@ -284,7 +284,7 @@ fn an_answer_that_is_late_is_not_the_next_one() {
 fn errors_of_connections_say_what_to_do() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let failure = Session::open(target(free)).err().unwrap().to_string();
-    assert_eq!(failure, format!("nobody listens on 127.0.0.1:{free}: start the server with: messina"));
+    assert_eq!(failure, format!("no server listens on 127.0.0.1:{free}: start one with: messina"));
 }
 
 #[test]
@@ -332,7 +332,9 @@ fn a_trace_that_nobody_kept_is_said() {
     let id = "62c36092-82a1-3a00-93d1-46196ee77204";
     assert!(desk.shown(&format!("SHOW SESSION {id}")).contains("keeps no traces"));
     assert!(desk.failure("SHOW SESSION x").contains("UUID"));
-    assert!(desk.shown("TRACING ON\nINSERT;").ends_with("The server has kept no trace of this.\n"));
+    assert!(
+        desk.shown("TRACING ON\nINSERT;").ends_with("The server has stored no trace of this statement.\n")
+    );
 }
 
 #[test]

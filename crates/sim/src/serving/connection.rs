@@ -322,7 +322,7 @@ impl Connection {
                         }
                         None => self
                             .notes
-                            .fail(Checker::Answers, format!("nobody asked on stream {stream}: {response:?}")),
+                            .fail(Checker::Answers, format!("no request on stream {stream}: {response:?}")),
                     }
                 }
                 // Bytes of an unknown version are answered in the highest version.

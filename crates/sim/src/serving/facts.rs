@@ -305,7 +305,7 @@ impl Facts {
                 (Some(_), None) => false,
             };
             if !in_rows || scope.p.is_some_and(|p| p != row.p) || !(0..self.partitions).contains(&row.p) {
-                return Err(format!("{}: a row that was not asked for: {row:?}", self.name));
+                return Err(format!("{}: an unrequested row: {row:?}", self.name));
             }
         }
         let seen: BTreeSet<i32> = rows.iter().flat_map(|row| [row.v, row.w, row.s]).flatten().collect();
@@ -352,7 +352,7 @@ impl Facts {
     fn tell(&self, seq: i32) -> String {
         match self.writes.get(&seq) {
             Some(write) => format!("{write:?}"),
-            None => format!("{seq}, which nobody wrote"),
+            None => format!("{seq}, which no client wrote"),
         }
     }
 
@@ -369,14 +369,14 @@ impl Facts {
         let top = covering().filter(|write| read.must_see(write)).max_by_key(|write| write.timestamp_us);
         if let Some(seq) = cell {
             let Some(write) = self.writes.get(&seq).filter(|write| write.p == p) else {
-                return Err(format!("{}: shows {seq}, which nobody wrote there", place()));
+                return Err(format!("{}: shows {seq}, which no client wrote there", place()));
             };
             let told = || format!("{}: shows {}", place(), self.tell(seq));
             if write.at(c, column) != Some(true) {
                 return Err(format!("{}\n  which does not write there", told()));
             }
             if write.state == State::Gone {
-                return Err(format!("{}\n  which is gone", told()));
+                return Err(format!("{}\n  which must not be seen", told()));
             }
             if expiry_s(write, read.notes, read.ended)
                 .is_some_and(|(_, last_s)| read.notes.wall_s(read.begun, read.ended).0 >= last_s)
@@ -415,7 +415,7 @@ impl Facts {
             .map(|write| write.timestamp_us)
             .max();
         if inserts.filter(|write| deleted_us.is_none_or(|us| us < write.timestamp_us)).count() == 0 {
-            return Err(format!("{} p={p} c={c}: an empty row that nobody has inserted", self.name));
+            return Err(format!("{} p={p} c={c}: an empty row that no client inserted", self.name));
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub async fn check(shard: &Shard, open_connections: &AtomicU64) -> Result<Result
         }
         shard.sleep_us(LOOK_US).await;
     }
-    Ok(Err(format!("all clients are gone, and the node keeps {found}")))
+    Ok(Err(format!("all clients have disconnected, but the node keeps {found}")))
 }
 
 async fn look(shard: &Shard, open_connections: &AtomicU64) -> Result<String, EngineError> {

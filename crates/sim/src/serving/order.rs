@@ -107,7 +107,7 @@ pub fn check(calls: &[Call], first: &[Option<i32>], last: Option<Option<i32>>) -
     let left: Vec<&Call> =
         calls.iter().enumerate().filter(|(at, _)| done & (1 << at) == 0).map(|(_, call)| call).collect();
     Err(format!(
-        "no order: from {first:?} to {last:?}; the best comes to {value:?} and cannot go on with {left:?}"
+        "no order: from {first:?} to {last:?}; the longest order ends at {value:?} and cannot continue with {left:?}"
     ))
 }
 

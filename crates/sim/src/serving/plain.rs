@@ -432,7 +432,7 @@ pub async fn raw_pages(
                     session.home.notes.fail(
                         Checker::Reads,
                         format!(
-                            "{}: a page of {} rows, and {page_rows:?} were asked for",
+                            "{}: a page of {} rows, but {page_rows:?} were requested",
                             statement.literal(),
                             rows.rows.len()
                         ),

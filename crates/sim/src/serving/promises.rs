@@ -27,7 +27,7 @@ pub const PROMISES: &[Promise<Checker>] = &[
     ),
     Promise::new("room_returned", Checker::Leftovers, "bytes of a request are not given back when it ends"),
     Promise::new("log_sync", Checker::Starts, "the commit log acknowledges without a sync"),
-    Promise::new("log_wake", Checker::Ends, "nobody is told that the commit log was written"),
+    Promise::new("log_wake", Checker::Ends, "no task is woken when the commit log was written"),
     Promise::new("assertion", Checker::Panics, "an assertion fails in each flush"),
     Promise::new(
         "same_schedule",

@@ -144,7 +144,7 @@ impl Registers {
                 if found.is_some_and(|found| !values.contains(&found)) {
                     notes.fail(
                         Checker::Linear,
-                        format!("register {p} has {found:?} after a restart, which nobody wrote"),
+                        format!("register {p} has {found:?} after a restart, which no client wrote"),
                     );
                 }
             } else if let Err(what) = order::check(&binding, &register.first, Some(found)) {

@@ -196,7 +196,7 @@ async fn half_closed(session: &Session, connection: &Rc<Connection>) {
         let answer = connection.answer(stream).await;
         let excuses = session.home.notes.excuses.get();
         if answer.is_none() && !(excuses.network || excuses.is_stopping) {
-            session.home.notes.fail(Checker::Answers, "a request in front of a half close has no answer");
+            session.home.notes.fail(Checker::Answers, "a request before a half-close has no answer");
         }
         check_scan(session, answer);
     }

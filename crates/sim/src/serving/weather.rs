@@ -77,6 +77,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         requests_per_connection_max,
         limits,
         passwords: None,
+        checks_permissions: false,
         timeouts: Timeouts {
             read_us: 2_000_000,
             range_us: 4_000_000,

@@ -317,7 +317,7 @@ impl<'a, 'f> PromotedIndex<'a, 'f> {
         };
         let bytes = self.bytes.get(start..end).ok_or_else(|| {
             let found = format!("one from {start} to {end}");
-            FormatError::new("block", start, "blocks one behind the other", found)
+            FormatError::new("block", start, "consecutive blocks", found)
         })?;
         let mut take = Take::new(bytes);
         let block = IndexBlock::decode(&mut take, self.fixed, self.version)

@@ -159,7 +159,7 @@ impl MessinaInfo {
         let (body, crc) = bytes.split_at(crc_at);
         let stored = u32::from_be_bytes(crc.try_into().expect("4 bytes"));
         if stored != crc32(body) {
-            let expected = format!("{:08x}, the CRC-32 of what is before it", crc32(body));
+            let expected = format!("{:08x}, the CRC-32 of the bytes before it", crc32(body));
             return Err(FormatError::new("checksum", crc_at, expected, format!("{stored:08x}")));
         }
         let mut fields = Take::new(body);

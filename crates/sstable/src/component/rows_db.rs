@@ -60,7 +60,7 @@ impl<'a> RowsEntry<'a> {
         let distance = take.vint_signed().named("distance to the root")?;
         // Nodes are written before the entry that refers to their root.
         let root = base.checked_add_signed(distance).filter(|root| *root < position).ok_or_else(|| {
-            let expected = format!("a node in front of byte {position}");
+            let expected = format!("a node before byte {position}");
             FormatError::new("distance to the root", at, expected, distance.to_string())
         })?;
         let at = take.offset();

@@ -231,7 +231,7 @@ impl Summary {
                 if (last.token, before) >= (token, key) || last.index_position >= index_position {
                     let at = HEAD_BYTES + start;
                     let found = format!("sample {index} not above the one before");
-                    return Err(FormatError::new("sample", at, "rising keys and positions", found));
+                    return Err(FormatError::new("sample", at, "ascending keys and positions", found));
                 }
             }
             keys.extend_from_slice(key);

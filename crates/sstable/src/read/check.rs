@@ -163,7 +163,7 @@ impl SSTable {
         for (what, count, is_stated) in denied {
             if count > 0 && !is_stated {
                 let says = if self.messina.is_some() { Component::Messina } else { Component::Statistics };
-                watcher.found(inconsistent(&says, format!("it denies {what}, Data.db has {count}")))?;
+                watcher.found(inconsistent(&says, format!("it has no {what}, but Data.db has {count}")))?;
             }
         }
         Ok(report)
@@ -317,7 +317,7 @@ impl Check {
                 self.found(watcher, error)?;
             }
             if !sstable.may_contain(entry.key()) {
-                let detail = format!("it denies a key that is there, {:?}", entry.key());
+                let detail = format!("it rules out a key that exists, {:?}", entry.key());
                 let error = self.inconsistent(&Component::Filter, detail);
                 self.found(watcher, error)?;
             }
@@ -351,7 +351,7 @@ impl Check {
         }
         let ends = self.at == sstable.data.data_bytes();
         if self.depth == Depth::Rows && is_placed && !ends {
-            let detail = "the index has no partition here, and the data go on";
+            let detail = "the index has no partition here, but the data continue";
             let error = sstable.data.corrupt(self.at, detail).into();
             self.found(watcher, error)?;
         }
@@ -368,7 +368,7 @@ impl Check {
         }
         let counted = self.report.partitions;
         if let Some(count) = sstable.index.partition_count().filter(|count| *count != counted) {
-            let detail = format!("it says that it has {count} keys, and it has {counted}");
+            let detail = format!("it states {count} keys, but it has {counted}");
             let error = self.inconsistent(&Component::Partitions, detail);
             self.found(watcher, error)?;
         }
@@ -496,7 +496,7 @@ impl Check {
                             if blocks.next.is_some() {
                                 return Err(sstable
                                     .data
-                                    .corrupt(at, "Index.db has a block behind the last row"));
+                                    .corrupt(at, "Index.db has a block after the last row"));
                             }
                         }
                     }
@@ -506,9 +506,7 @@ impl Check {
                 Kind::StaticRow => {
                     let row = self.parser.row(&self.window, &head, at)?;
                     if head.previous_bytes != 0 {
-                        return Err(sstable
-                            .data
-                            .corrupt(at, "a static row says that there is a row before it"));
+                        return Err(sstable.data.corrupt(at, "a static row states that a row precedes it"));
                     }
                     self.report.static_rows += u64::from(!row.is_empty());
                     wants_static = false;
@@ -531,7 +529,7 @@ impl Check {
             let distance = at - previous.as_ref().map_or(start, |(before, _)| *before);
             if head.previous_bytes != distance {
                 let detail = format!(
-                    "size of the row or marker in front: expected {distance}, found {}",
+                    "size of the previous row or marker: expected {distance}, found {}",
                     head.previous_bytes
                 );
                 return Err(sstable.data.corrupt(at, &detail));
@@ -541,7 +539,7 @@ impl Check {
                 .as_ref()
                 .is_none_or(|(_, before)| self.schema.compare_positions(before, &position).is_lt());
             if !rises {
-                return Err(sstable.data.corrupt(at, "rows and markers do not rise"));
+                return Err(sstable.data.corrupt(at, "rows and markers do not ascend"));
             }
             match (&mut blocks, &sstable.index) {
                 (Some(Blocks::Promoted(blocks)), PartitionIndex::Big { file, .. }) => {

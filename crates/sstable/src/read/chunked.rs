@@ -421,7 +421,7 @@ impl ChunkedFile {
             let crc = u32::from_be_bytes(*crc.first_chunk().expect("a chunk and its checksum were read"));
             let found = crc32(payload);
             if crc != found {
-                let detail = format!("checksum of a chunk: expected {found:08x}, found {crc:08x} behind it");
+                let detail = format!("checksum of a chunk: expected {found:08x}, found {crc:08x} after it");
                 return Err(corrupt(detail));
             }
         }

@@ -150,7 +150,7 @@ impl IndexCursor {
             self.window.expect(0);
         }
         if self.last.as_ref().is_some_and(|last| *last >= key) {
-            return Err(file.corrupt(entry_at, "partition keys do not rise by token and key"));
+            return Err(file.corrupt(entry_at, "partition keys do not ascend by token and key"));
         }
         self.last = Some(key.clone());
         let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);

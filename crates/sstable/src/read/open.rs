@@ -97,7 +97,7 @@ impl Opening<'_> {
             false => Ok(()),
             true => Err(SSTableError::Inconsistent {
                 file: self.path(component),
-                detail: "without Messina.db nothing says whether it is what was written".to_owned(),
+                detail: "without Messina.db its content cannot be checked".to_owned(),
             }),
         }
     }
@@ -113,7 +113,7 @@ impl Opening<'_> {
         match expected.map(|expected| (expected, crc32(bytes))) {
             Some((expected, found)) if found != expected => Err(SSTableError::Inconsistent {
                 file: self.path(component),
-                detail: format!("it has checksum {found:08x}, Messina.db says {expected:08x}"),
+                detail: format!("it has checksum {found:08x}, Messina.db has {expected:08x}"),
             }),
             _ => Ok(()),
         }
@@ -127,7 +127,7 @@ impl Opening<'_> {
         match expected.filter(|_| version.is_writable()).map(|it| (it, statistics.lasting_crc(version))) {
             Some((expected, found)) if found != expected => Err(SSTableError::Inconsistent {
                 file: self.path(&Component::Statistics),
-                detail: format!("what it says has checksum {found:08x}, Messina.db says {expected:08x}"),
+                detail: format!("its content has checksum {found:08x}, Messina.db has {expected:08x}"),
             }),
             _ => Ok(()),
         }
@@ -416,18 +416,18 @@ fn decompressor(opening: &Opening<'_>, info: &mut CompressionInfo) -> Result<Dec
         (Some(dictionary), Some(expected)) if crc32(dictionary) != expected => {
             let found = crc32(dictionary);
             Err(inconsistent(format!(
-                "its dictionary has checksum {found:08x}, Messina.db says {expected:08x}"
+                "its dictionary has checksum {found:08x}, Messina.db has {expected:08x}"
             )))
         }
         (None, Some(_)) => {
-            Err(inconsistent("it has no dictionary, and Messina.db says that it has".to_owned()))
+            Err(inconsistent("it has no dictionary, but Messina.db has a checksum of one".to_owned()))
         }
         (None, None) => Ok(Decompressor::new(method)),
         (Some(_), _) if !may_have_dictionary => {
-            Err(inconsistent(format!("it has a dictionary, and {} has none", info.compressor)))
+            Err(inconsistent(format!("it has a dictionary, but {} has none", info.compressor)))
         }
         (Some(_), _) => Decompressor::with_dictionary(method, dictionary.unwrap_or_default())
-            .ok_or_else(|| inconsistent("its dictionary is none".to_owned())),
+            .ok_or_else(|| inconsistent("its dictionary is invalid".to_owned())),
     }
 }
 

@@ -50,7 +50,7 @@ impl Parser {
                 Ok(Parsed::Need(need))
             }
             Stop::Short(_) => {
-                Err(self.sstable.data.corrupt(piece_at, "the data end inside what starts here"))
+                Err(self.sstable.data.corrupt(piece_at, "the data end inside the item that starts here"))
             }
         }
     }
@@ -137,7 +137,7 @@ impl Parser {
             false => format!("{} us, {} s", tombstone.timestamp_us, tombstone.deletion_time_s),
         };
         let detail = format!(
-            "marker of a range tombstone: expected one that goes on from the deletion in force ({}), found {}",
+            "marker of a range tombstone: expected one that continues the deletion in force ({}), found {}",
             text(expected),
             text(found)
         );

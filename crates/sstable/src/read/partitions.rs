@@ -166,12 +166,7 @@ impl SSTableReader {
         };
         let data = &self.sstable.data;
         if entry.position() >= data.data_bytes() {
-            let detail = format!(
-                "position in Data.db: expected less than {}, its length, found {}",
-                data.data_bytes(),
-                entry.position()
-            );
-            return Err(self.sstable.index.corrupt(&entry, &detail));
+            return Err(self.sstable.position_beyond_data(&entry));
         }
         self.at = entry.position();
         self.state = State::Header;
@@ -250,7 +245,7 @@ impl SSTableReader {
         let entry = self.entry.as_ref().expect("a header is read where an entry points");
         if key != *entry.key() {
             let detail = format!(
-                "a partition begins here, says the index, with key {:?}; found {:?}",
+                "by the index, a partition with key {:?} begins here; found {:?}",
                 entry.key().bytes().escape_ascii().to_string(),
                 key.bytes().escape_ascii().to_string()
             );
@@ -317,7 +312,7 @@ impl SSTableReader {
             Kind::StaticRow => Err(self.sstable.data.corrupt(at, "a static row that is not the first")),
             Kind::EndOfPartition => {
                 if self.expected.is_some() {
-                    let detail = "the partition ends where a block starts, says the index";
+                    let detail = "the partition ends where, by the index, a block starts";
                     return Err(self.sstable.data.corrupt(at, detail));
                 }
                 if !self.in_force.is_live() {
@@ -399,7 +394,8 @@ impl SSTableReader {
         let head = match self.parser.head(&self.window, at, false)? {
             Parsed::Done(head) if head.bytes == len => head,
             _ => {
-                let detail = format!("expected a row or marker of {len} bytes, as the one behind it says");
+                let detail =
+                    format!("expected a row or marker of {len} bytes, by the size that the next one states");
                 return Err(self.sstable.data.corrupt(at, &detail));
             }
         };
@@ -481,7 +477,7 @@ impl SSTableReader {
         }
         if previous_bytes == 0 || previous_bytes > self.at - self.rows_at {
             let detail = format!(
-                "size of the row or marker in front: expected 1 to {}, found {previous_bytes}",
+                "size of the previous row or marker: expected 1 to {}, found {previous_bytes}",
                 self.at - self.rows_at
             );
             return Err(self.sstable.data.corrupt(self.at, &detail));

@@ -182,7 +182,7 @@ impl RowContext<'_> {
             && (flags & CELL_ROW_TIMESTAMP == 0 || !self.liveness.is_none())
             && (flags & CELL_ROW_TTL == 0 || (is_expiring && row_has_ttl));
         if !is_sound {
-            let expected = "a live, expiring or deleted cell that takes over what its row has";
+            let expected = "a live, expiring or deleted cell with the times of its row";
             return Err(FormatError::new("flags of a cell", at, expected, format!("{flags:02x}")));
         }
         let timestamp_us = if flags & CELL_ROW_TIMESTAMP != 0 {

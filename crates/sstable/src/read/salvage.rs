@@ -258,7 +258,7 @@ impl Salvage {
                     let left_bytes = self.sstable.data.data_bytes().saturating_sub(self.at);
                     if !self.is_placed && left_bytes > 0 {
                         let detail = format!(
-                            "nothing says where the next partition starts; {left_bytes} bytes are not looked at"
+                            "the start of the next partition is unknown; {left_bytes} bytes are not checked"
                         );
                         self.note(self.sstable.data.corrupt(self.at, &detail));
                         self.losses.gaps += 1;
@@ -296,7 +296,7 @@ impl Salvage {
         let data = &self.sstable.data;
         let end = self.entry.as_ref().and_then(Entry::next_position);
         if end.is_some_and(|end| end > self.start && self.at.saturating_add(need) > end) {
-            return Err(data.corrupt(self.at, "what starts here reaches into the next partition"));
+            return Err(data.corrupt(self.at, "the item that starts here reaches into the next partition"));
         }
         if self.window.fill(data, self.at, need, u64::MAX).await.is_ok() {
             return Ok(());
@@ -352,7 +352,7 @@ impl Salvage {
                 self.at += bytes;
                 let position = Position { prefix: key.clone(), side: Side::At };
                 if !self.rises(&position) {
-                    self.lose_row(sstable.data.corrupt(at, "a row that is not behind the one before it"));
+                    self.lose_row(sstable.data.corrupt(at, "a row that is not after the previous one"));
                     return Ok(());
                 }
                 match row.and_then(|row| self.valid(Some(&key), row, at)) {
@@ -370,7 +370,9 @@ impl Salvage {
                 self.at += bytes;
                 let (in_front, behind) = marker?;
                 if !self.rises(&position) {
-                    return Err(sstable.data.corrupt(at, "a marker that is not behind what is before it"));
+                    return Err(sstable
+                        .data
+                        .corrupt(at, "a marker that is not after the previous row or marker"));
                 }
                 let open = self.held.as_ref().map_or(self.in_force, |held| held.tombstone);
                 if in_front != open {

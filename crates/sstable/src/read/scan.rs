@@ -106,8 +106,11 @@ impl ScanReader {
         let sstable = &*self.sstable;
         let mut cursor = PartitionCursor::new(sstable, self.index_fetch, self.class);
         cursor.seek(sstable, point).await?;
-        let entry = cursor.next(sstable).await?;
-        Ok(entry.map_or(sstable.data.data_bytes(), |entry| entry.position()))
+        let Some(entry) = cursor.next(sstable).await? else { return Ok(sstable.data.data_bytes()) };
+        if entry.position() >= sstable.data.data_bytes() {
+            return Err(sstable.position_beyond_data(&entry));
+        }
+        Ok(entry.position())
     }
 
     async fn find_ends(&mut self) -> Result<(), ReadError> {
@@ -126,7 +129,7 @@ impl ScanReader {
         let last = self.last_key.clone().expect("a partition was begun");
         let position = self.position_behind(&RingPosition::AfterKey(last)).await?;
         if position <= self.at && position != self.sstable.data.data_bytes() {
-            let detail = "a later partition starts in front of here, as the index has it";
+            let detail = "by the index, a later partition starts before this position";
             return Err(self.sstable.data.corrupt(self.at, detail));
         }
         self.at = position;
@@ -142,6 +145,7 @@ impl ScanReader {
                 State::Open | State::Done => return Ok(None),
                 State::Header => {
                     if self.at >= self.sstable.data.data_bytes() {
+                        self.check_last_partition()?;
                         self.state = State::Done;
                         return Ok(None);
                     }
@@ -150,7 +154,7 @@ impl ScanReader {
                         Parsed::Need(need) => return Ok(self.wait(need)),
                     };
                     if self.last_key.as_ref().is_some_and(|last| *last >= key) {
-                        let detail = "partition keys do not rise by token and key";
+                        let detail = "partition keys do not ascend by token and key";
                         return Err(self.sstable.data.corrupt(self.at, detail));
                     }
                     if self.end.side_of(&key).is_gt() {
@@ -159,7 +163,7 @@ impl ScanReader {
                     }
                     if self.start.side_of(&key).is_lt() {
                         let detail =
-                            "a partition in front of the range, where the index has the range's first";
+                            "a partition before the range, where the index has the first of the range";
                         return Err(self.sstable.data.corrupt(self.at, detail));
                     }
                     self.given_at = self.at;
@@ -225,6 +229,19 @@ impl ScanReader {
                 }
             }
         }
+    }
+
+    /// Fails if Data.db ends before the SSTable's last partition, and the scan wants it. The length of an
+    /// uncompressed Data.db is known from the file alone, so a truncated file ends like a whole one.
+    fn check_last_partition(&self) -> Result<(), ReadError> {
+        let last = self.sstable.last_key();
+        if self.start.side_of(last).is_lt() || self.last_key.as_ref() == Some(last) {
+            return Ok(());
+        }
+        Err(self
+            .sstable
+            .data
+            .corrupt(self.at, "the file ends here, before the last partition of the SSTable"))
     }
 
     fn wait(&mut self, need: u64) -> Option<Fragment> {

@@ -55,7 +55,7 @@ impl SSTableReader {
         let block_at = start.checked_add(place.offset()).filter(|at| *at < sstable.data.data_bytes());
         let block_at = block_at.ok_or_else(|| {
             let detail =
-                format!("a block {} bytes behind its partition's start, behind the end", place.offset());
+                format!("a block {} bytes after its partition's start, after the end", place.offset());
             rows.corrupt(sstable, &detail)
         })?;
         if block_at > self.at {
@@ -96,7 +96,7 @@ impl SSTableReader {
             if let (Some(rows), Some(found)) = (&mut self.row_index, &place) {
                 let sound = |at: &u64| *at >= self.rows_at && *at < sstable.data.data_bytes();
                 at = start.checked_add(found.offset()).filter(sound).ok_or_else(|| {
-                    let detail = format!("a block {} bytes behind its partition's start", found.offset());
+                    let detail = format!("a block {} bytes after its partition's start", found.offset());
                     rows.corrupt(sstable, &detail)
                 })?;
                 let is_below = start.saturating_add(found.end()) <= self.at;
@@ -120,7 +120,7 @@ impl SSTableReader {
             }
             place = match (&mut self.row_index, &place) {
                 (Some(rows), Some(_)) if rows.knows_first_rows() => {
-                    let detail = "nothing in front of the wanted rows, where Index.db has a block of such";
+                    let detail = "no rows before the requested ones, but Index.db has a block of such rows";
                     return Err(sstable.data.corrupt(at, detail));
                 }
                 (Some(rows), Some(found)) => rows.block_before(sstable, found).await?,

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use model::{ClusteringPrefix, ClusteringRange, PartitionKey, PartitionRange, Position, TableSchema};
-use reader::{ReadSpec, Reader, Source};
+use reader::{ReadError, ReadSpec, Reader, Source};
 use runtime::{Files, IoClass};
 
 use super::cache::ChunkCache;
 use super::chunked::ChunkedFile;
 use super::columns::{ColumnMap, ColumnMaps, DiskColumns};
 use super::parse::{FailedReader, Parser};
-use super::partition_index::PartitionIndex;
+use super::partition_index::{Entry, PartitionIndex};
 use super::partitions::SSTableReader;
 use super::scan::ScanReader;
 use super::unfiltered::Bases;
@@ -170,6 +170,14 @@ impl SSTable {
         let exact = self.messina.as_ref().and_then(|info| info.partition_count);
         let exact = exact.or_else(|| self.index.partition_count());
         exact.unwrap_or_else(|| self.stats().partition_bytes.count())
+    }
+
+    /// The error about an index entry whose partition starts after the end of Data.db.
+    pub(super) fn position_beyond_data(&self, entry: &Entry) -> ReadError {
+        let (length, position) = (self.data.data_bytes(), entry.position());
+        let detail =
+            format!("position in Data.db: expected less than {length}, its length, found {position}");
+        self.index.corrupt(entry, &detail)
     }
 
     /// The smallest key by (token, key).

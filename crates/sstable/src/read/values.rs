@@ -11,7 +11,7 @@ use model::{ClusteringPrefix, ColumnData, Row, TableSchema};
 /// The name of the column, and the error in its value.
 pub(super) fn check(schema: &TableSchema, key: Option<&ClusteringPrefix>, row: &Row) -> Result<(), String> {
     let said = |column: &str, result: Result<(), TypeError>| {
-        result.map_err(|error| format!("column {column} has a value that is none of its type: {error}"))
+        result.map_err(|error| format!("column {column} has a value that is not valid for its type: {error}"))
     };
     let keys = key.iter().flat_map(|key| key.values()).zip(&schema.clustering);
     for (value, column) in keys.filter(|(value, _)| !value.is_empty()) {

@@ -48,7 +48,7 @@ pub fn check_fit(schema: &TableSchema, header: &SerializationHeader) -> Result<(
         header.clustering_types.iter().map(|class| CqlType::from_java_name(class)).collect();
     let there: Vec<&CqlType> = schema.clustering.iter().map(|column| &column.ty).collect();
     match clustering {
-        Err(error) => misfits.push(format!("its clustering key has a type that is not known: {error}")),
+        Err(error) => misfits.push(format!("its clustering key has an unknown type: {error}")),
         Ok(here) => {
             let same = |(a, b): (&CqlType, &&CqlType)| a.is_reversed() == b.is_reversed() && fits(a, b);
             if here.len() != there.len() || !here.iter().zip(&there).all(same) {
@@ -87,7 +87,7 @@ fn misfit_of(schema: &TableSchema, kind: ColumnKind, column: &HeaderColumn) -> O
         }
         None if schema.dropped.iter().any(|dropped| dropped.name.as_bytes() == column.name) => None,
         None => Some(format!(
-            "it has a column {name} that the table has not; ALTER TABLE {} ADD {name} {}{static_word} makes it",
+            "it has a column {name} that the table does not have; ALTER TABLE {} ADD {name} {}{static_word} adds it",
             schema.full_name(),
             here.to_cql()
         )),

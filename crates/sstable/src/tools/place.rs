@@ -62,7 +62,7 @@ impl fmt::Display for PlaceError {
             Self::Name { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Unfinished { place } => write!(
                 f,
-                "{} is missing, so these files are no finished SSTable: it was deleted meanwhile, or a crash left them",
+                "{} is missing, so these files are not a finished SSTable: it was deleted meanwhile, or a crash left them",
                 place.path(&Component::Toc).display()
             ),
             Self::File(error) => error.fmt(f),

@@ -132,7 +132,7 @@ fn compression_of(info: &CompressionInfo) -> (Compression, Option<String>) {
         ..Compression::new(codec, info.chunk_bytes)
     };
     let has_dictionary = name.contains("WithDicts");
-    let note = || format!("{name} has a compression dictionary; what is written has none");
+    let note = || format!("{name} has a compression dictionary; the written SSTable has none");
     (compression, has_dictionary.then(note))
 }
 

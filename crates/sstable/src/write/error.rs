@@ -49,7 +49,7 @@ impl fmt::Display for WriteError {
                  {expected_bytes}; delete or overwrite the row"
             ),
             Self::Leftover { cause, cleaning } => {
-                write!(f, "{cause}; and what was written remains until the next start: {cleaning}")
+                write!(f, "{cause}; and the written files remain until the next start: {cleaning}")
             }
         }
     }

@@ -1,7 +1,8 @@
-//! Statements on roles and service levels. A user is a role that can log in; statements on users are parsed
+//! Statements on roles, permissions and service levels. A user is a role that can log in; statements on users are parsed
 //! as statements on roles.
 
-use super::{Ident, Literal};
+use super::{Ident, Literal, QualifiedName, TypeName};
+use crate::keyword::Keyword;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum AccessStatement {
@@ -32,6 +33,24 @@ pub enum AccessStatement {
         is_recursive: bool,
     },
     ListUsers,
+    Grant {
+        /// The keywords of permissions; `None`: all that the resource can have.
+        permissions: Option<Vec<Keyword>>,
+        on: ResourceName,
+        to: Ident,
+    },
+    Revoke {
+        permissions: Option<Vec<Keyword>>,
+        on: ResourceName,
+        from: Ident,
+    },
+    ListPermissions {
+        permissions: Option<Vec<Keyword>>,
+        on: Option<ResourceName>,
+        of: Option<Ident>,
+        /// Whether permissions on the groups that contain `on` are listed too.
+        is_recursive: bool,
+    },
     CreateLevel {
         if_not_exists: bool,
         name: Ident,
@@ -58,6 +77,27 @@ pub enum AccessStatement {
     /// `None`: the service levels attached to all roles.
     ListAttached(Option<Ident>),
     ListEffective(Ident),
+}
+
+/// A resource as statements name it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResourceName {
+    AllKeyspaces,
+    Keyspace(Ident),
+    /// `ALL TABLES IN KEYSPACE`
+    AllTables(Ident),
+    Table(QualifiedName),
+    AllRoles,
+    Role(Ident),
+    AllFunctions,
+    /// `ALL FUNCTIONS IN KEYSPACE`
+    Functions(Ident),
+    Function {
+        name: QualifiedName,
+        arguments: Vec<TypeName>,
+    },
+    /// `MBEAN` or `MBEANS` with a name or pattern; `None`: all.
+    Mbeans(Option<String>),
 }
 
 /// The options of a role; each is given at most once.

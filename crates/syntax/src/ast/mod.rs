@@ -17,7 +17,7 @@ mod selector;
 mod term;
 mod types;
 
-pub use access::{AccessStatement, LevelProperty, Password, RoleOptions};
+pub use access::{AccessStatement, LevelProperty, Password, ResourceName, RoleOptions};
 pub use ddl::{
     AlterKeyspace, AlterTable, AlterTableOp, AlterType, AlterTypeOp, ClusteringOrder, ColumnDef,
     CreateKeyspace, CreateTable, CreateType, Describe, DescribeTarget, DropKeyspace, DropTable, DropType,

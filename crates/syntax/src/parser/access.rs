@@ -1,4 +1,4 @@
-//! Parses statements on roles, users and service levels.
+//! Parses statements on roles, users and service levels; `permission.rs` parses those on permissions.
 //!
 //! Source: Cassandra 4.1 `Parser.g` for roles; ScyllaDB's documentation for service levels.
 
@@ -85,8 +85,7 @@ impl Parser<'_> {
         Ok(Some(Statement::Access(Box::new(dropped))))
     }
 
-    /// GRANT, REVOKE, LIST, ATTACH, DETACH. Returns `None` and takes no token if the statement is about
-    /// permissions.
+    /// GRANT, REVOKE, LIST, ATTACH, DETACH. Returns `None` and takes no token if the statement is another one.
     pub fn access(&mut self) -> Result<Option<Statement>> {
         let TokenKind::Keyword(keyword) = self.current.kind else { return Ok(None) };
         let statement = match keyword {
@@ -102,6 +101,8 @@ impl Parser<'_> {
                 self.expect_keyword(Keyword::From)?;
                 AccessStatement::RevokeRole { role, from: self.role_name()? }
             }
+            Keyword::Grant => self.grant()?,
+            Keyword::Revoke => self.revoke()?,
             Keyword::Attach => {
                 self.advance();
                 self.expect_service_level()?;
@@ -172,6 +173,8 @@ impl Parser<'_> {
                 }
                 if is_attached { AccessStatement::ListAttached(None) } else { AccessStatement::ListLevels }
             }
+            Keyword::All => self.list_permissions()?,
+            _ if self.is_permission_ahead() => self.list_permissions()?,
             _ => return Ok(None),
         }))
     }

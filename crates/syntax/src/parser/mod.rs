@@ -14,6 +14,7 @@ mod batch;
 mod describe;
 mod index;
 mod names;
+mod permission;
 mod relation;
 mod schema;
 mod select;

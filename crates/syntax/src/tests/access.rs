@@ -21,6 +21,39 @@ fn roles() {
 }
 
 #[test]
+fn permissions() {
+    same("GRANT ALL PERMISSIONS ON ALL KEYSPACES TO r");
+    same("GRANT SELECT, MODIFY ON KEYSPACE ks TO r");
+    check(
+        "GRANT SELECT PERMISSION, modify permission ON t TO 'R'",
+        "GRANT SELECT, MODIFY ON TABLE t TO \"R\"",
+    );
+    check("REVOKE ALL ON columnfamily ks.t FROM r", "REVOKE ALL PERMISSIONS ON TABLE ks.t FROM r");
+    same("GRANT CREATE ON ALL TABLES IN KEYSPACE \"K s\" TO r");
+    same("GRANT DESCRIBE ON ALL ROLES TO r");
+    check("GRANT AUTHORIZE ON ROLE 'A b' TO r", "GRANT AUTHORIZE ON ROLE \"A b\" TO r");
+    same("REVOKE EXECUTE ON ALL FUNCTIONS FROM r");
+    same("GRANT EXECUTE ON ALL FUNCTIONS IN KEYSPACE ks TO r");
+    same("GRANT EXECUTE ON FUNCTION ks.f(int, list<text>) TO r");
+    same("GRANT EXECUTE ON FUNCTION ks.f() TO r");
+    same("GRANT UNMASK, SELECT_MASKED ON TABLE ks.t TO r");
+    same("GRANT SELECT ON ALL MBEANS TO r");
+    check("GRANT SELECT ON MBEAN 'a:type=*' TO r", "GRANT SELECT ON MBEANS 'a:type=*' TO r");
+    // Words that are not reserved are names of tables too.
+    check("GRANT DROP ON role TO r", "GRANT DROP ON TABLE role TO r");
+    check("GRANT DROP ON all TO function", "GRANT DROP ON TABLE all TO function");
+    check("GRANT DROP ON function.mbean TO r", "GRANT DROP ON TABLE function.mbean TO r");
+    check("LIST ALL", "LIST ALL PERMISSIONS");
+    same("LIST ALL PERMISSIONS OF r");
+    same("LIST SELECT, ALTER ON TABLE ks.t OF r NORECURSIVE");
+    check("LIST DESCRIBE PERMISSION ON ALL ROLES", "LIST DESCRIBE ON ALL ROLES");
+    for wrong in ["GRANT SELECT TO r ON t", "GRANT ON t TO r", "GRANT SELECT ON t", "REVOKE SELECT ON t TO r"]
+    {
+        assert!(parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn users_are_roles_that_log_in() {
     check(
         "CREATE USER IF NOT EXISTS Ann WITH PASSWORD 'p' SUPERUSER",

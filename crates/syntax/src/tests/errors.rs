@@ -76,13 +76,20 @@ fn lines_count_from_one_and_columns_in_characters() {
 fn what_is_not_closed() {
     check(
         "SELECT * FROM t WHERE a = 'it''s",
-        "line 1:26 what begins here is not closed: a string needs a ' at its end (and '' for each ' within) \
+        "line 1:26 the text that begins here is not closed: a string needs a ' at its end (and '' for each ' within) \
          (SELECT * FROM t WHERE a = ['it''s])",
     );
-    assert!(error("SELECT \"a FROM t").starts_with("line 1:7 what begins here is not closed: a quoted name"));
-    assert!(error("SELECT a /* FROM t").starts_with("line 1:9 what begins here is not closed: a comment"));
     assert!(
-        error("SELECT $$a$ FROM t").starts_with("line 1:7 what begins here is not closed: a string needs $$")
+        error("SELECT \"a FROM t")
+            .starts_with("line 1:7 the text that begins here is not closed: a quoted name")
+    );
+    assert!(
+        error("SELECT a /* FROM t")
+            .starts_with("line 1:9 the text that begins here is not closed: a comment")
+    );
+    assert!(
+        error("SELECT $$a$ FROM t")
+            .starts_with("line 1:7 the text that begins here is not closed: a string needs $$")
     );
 }
 

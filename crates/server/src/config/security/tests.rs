@@ -40,8 +40,8 @@ fn authenticators_in_every_form() {
             "MutualTlsAuthenticator",
             "CertificateAuthenticator",
             "com.example.PasswordAuthenticator",
-            "CassandraAuthorizer",
-            "org.apache.cassandra.auth.CassandraAuthorizer",
+            "com.scylladb.auth.TransitionalAuthorizer",
+            "com.example.CassandraAuthorizer",
             "LDAPRoleManager",
             "CassandraNetworkAuthorizer",
             "CassandraCIDRAuthorizer",
@@ -57,6 +57,31 @@ fn authenticators_in_every_form() {
     refused("authentcator: PasswordAuthenticator");
     refused("autenticator: PasswordAuthenticator");
     refused("authenticator.class: PasswordAuthenticator");
+}
+
+#[test]
+fn authorizers_in_every_form() {
+    let password = "authenticator: PasswordAuthenticator";
+    for class in
+        ["CassandraAuthorizer", "org.apache.cassandra.auth.CassandraAuthorizer", "cassandraauthorizer"]
+    {
+        for text in [
+            format!("authorizer: {class}"),
+            format!("authorizer:\n  class_name: {class}"),
+            format!("authorizer:\n  - class_name: {class}"),
+            format!("authorizer: {{class_name: {class}}}"),
+        ] {
+            let config = load(&format!("{password}\n{text}")).unwrap();
+            assert_eq!(config.security.authorizer, options::Authorizer::Cassandra, "{text}");
+            // Without names there is nobody to have a permission.
+            assert_eq!(
+                load(&text).unwrap_err(),
+                "authorizer: CassandraAuthorizer can't be used with AllowAllAuthenticator, which asks nobody for a \
+                 name; set authenticator: PasswordAuthenticator",
+                "{text}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -172,6 +197,9 @@ fn the_files_of_the_peers() {
         let config = switched(stock, "AllowAllAuthenticator", "PasswordAuthenticator").unwrap();
         assert_eq!(config.security.authenticator, options::Authenticator::Password);
         switched(stock, "AllowAllAuthorizer", "CassandraAuthorizer").unwrap_err();
+        let both = stock.replacen("AllowAllAuthenticator", "PasswordAuthenticator", 1);
+        let config = switched(&both, "AllowAllAuthorizer", "CassandraAuthorizer").unwrap();
+        assert_eq!(config.security.authorizer, options::Authorizer::Cassandra);
     }
     switched(CASSANDRA, "\n  enabled: false\n  keystore", "\n  enabled: true\n  keystore").unwrap_err();
     switched(CASSANDRA, "enabled: false\n  chunk", "enabled: true\n  chunk").unwrap_err();

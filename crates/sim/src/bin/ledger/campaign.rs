@@ -82,8 +82,8 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
             Err(error) => {
                 tally.failed += 1;
                 println!(
-                    "kill {}: {shards} shards, {sync:?}: FAILED: {error}\nthe directory is left as it is: {}\nto repeat it: \
-                     --seed {} (what is under way at a kill is chance)",
+                    "kill {}: {shards} shards, {sync:?}: FAILED: {error}\nthe directory is kept: {}\nto repeat it: --seed {} \
+                     (the requests in flight at a kill are random)",
                     tally.kills,
                     dir.display(),
                     args.seed
@@ -274,7 +274,7 @@ impl Life {
             Ok(checks) => checks,
             Err(error) => return error,
         };
-        let mut text = "what was never acknowledged is missed, as it should be:".to_string();
+        let mut text = "claims that were never acknowledged are detected, as they must be:".to_string();
         for (name, checked) in checks {
             match checked {
                 Err(Stop::Wrong(error)) if claimed.contains(&name) => {

@@ -152,7 +152,7 @@ pub fn parent(args: &Args) -> Result<ExitCode, String> {
     println!("{} acknowledged writes, {in_recovery} kills while recovering", ledger.len());
     println!("{passed} passed, {failed} failed");
     if failed > 0 {
-        println!("the directory is left as it is: {}", dir.display());
+        println!("the directory is kept: {}", dir.display());
         return Ok(ExitCode::FAILURE);
     }
     std::fs::remove_dir_all(&dir).map_err(|error| format!("cannot remove {}: {error}", dir.display()))?;
@@ -249,7 +249,7 @@ fn compare(engine: &Engine, ledger: &BTreeSet<u64>, kill: u64) -> Result<u64, St
                     _ => false,
                 };
                 if !is_right || partition.key != key(number) || number / 1_000_000_000 > kill {
-                    return Err(format!("write {number} is there, but not as it was written: {row:?}"));
+                    return Err(format!("write {number} is present, but not as it was written: {row:?}"));
                 }
                 missing.remove(&number);
             }

@@ -50,10 +50,10 @@ impl<T: Clone + PartialEq + std::fmt::Debug> Known<T> {
     pub fn settle(&mut self, found: Option<T>) -> Result<(), String> {
         if found != self.sure && self.asked.as_ref() != Some(&found) {
             let asked = match &self.asked {
-                Some(asked) => format!(", {} was asked for", text(asked)),
+                Some(asked) => format!(", {} was requested", text(asked)),
                 None => String::new(),
             };
-            return Err(format!("{} is there; {} was acknowledged{asked}", text(&found), text(&self.sure)));
+            return Err(format!("{} is present; {} was acknowledged{asked}", text(&found), text(&self.sure)));
         }
         self.sure = found;
         self.asked = None;

@@ -77,7 +77,7 @@ impl NodeOptions {
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let is_ready = line.contains("initialization completed");
-                kept.lock().expect("nobody panics with it").push(line);
+                kept.lock().expect("no thread panics while it holds the lock").push(line);
                 if is_ready {
                     // The node may have been killed meanwhile.
                     let _ = tell.send(());
@@ -121,7 +121,7 @@ impl Node {
     }
 
     pub fn log_end(&self) -> String {
-        let log = self.log.lock().expect("nobody panics with it");
+        let log = self.log.lock().expect("no thread panics while it holds the lock");
         log[log.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 }

@@ -301,7 +301,7 @@ fn decode_histogram(take: &mut Take<'_>, what: &'static str) -> Result<Estimated
             what,
             at,
             "two or more buckets with rising offsets",
-            format!("{buckets} buckets, not so"),
+            format!("{buckets} buckets with other offsets"),
         )
     })
 }

@@ -231,7 +231,7 @@ fn a_wrong_or_missing_dictionary_is_an_error() {
             *wrong.last_mut().unwrap() ^= 1;
             for (bytes, expect) in [
                 (with(Some(&wrong)), "its dictionary has checksum"),
-                (with(None), "it has no dictionary, and Messina.db says that it has"),
+                (with(None), "it has no dictionary, but Messina.db has a checksum of one"),
             ] {
                 replace(&shard, name, Component::CompressionInfo, &bytes).await;
                 let error = open(&shard, &dir(), name, &cache).await.unwrap_err().to_string();
@@ -241,7 +241,7 @@ fn a_wrong_or_missing_dictionary_is_an_error() {
             other.compressor = "SnappyCompressor".into();
             replace(&shard, name, Component::CompressionInfo, &other.encode(Version::Me)).await;
             let error = open(&shard, &dir(), name, &cache).await.unwrap_err().to_string();
-            assert!(error.contains("it has a dictionary, and SnappyCompressor has none"), "{error}");
+            assert!(error.contains("it has a dictionary, but SnappyCompressor has none"), "{error}");
             // Without Messina.db: ScyllaDB writes the same classes, and its SSTables have no Messina.db.
             replace(&shard, name, Component::CompressionInfo, &intact).await;
             let toc = String::from_utf8(bytes_of(&shard, name, Component::Toc).await).unwrap();

@@ -3,7 +3,7 @@
 
 use base::rng::Rng;
 use model::sample::{self, Variety};
-use model::{Codec, Compression, PartitionKey};
+use model::{Codec, Compression, PartitionKey, RingPosition};
 use reader::{Fragment, ReadError, collect};
 use runtime::sim;
 
@@ -34,8 +34,8 @@ async fn intact(
     (schema, name, components)
 }
 
-/// All content of the SSTable, read in every way: scans, reversed reads, single partitions, slices in both
-/// directions.
+/// All content of the SSTable, read in every way: scans, ranges of partitions, reversed reads, single
+/// partitions, slices in both directions.
 async fn ask(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<Result<Vec<Fragment>, ReadError>> {
     let source = SSTableSource::new(Rc::clone(sstable), IoClass::Statement);
     let mut rng = Rng::new(3);
@@ -48,6 +48,9 @@ async fn ask(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>) -> Vec<Result<Vec
         answers.push(collect(&mut *source.reader(&all.ranges(ranges))).await);
         for number in 0..4 {
             let key: PartitionKey = sample::partition_key(number);
+            let (start, end) = (RingPosition::AfterKey(key.clone()), PartitionRange::all().end());
+            let after = ReadSpec::new(schema.clone(), PartitionRange::Between { start, end });
+            answers.push(collect(&mut *source.reader(&after.reversed(reversed))).await);
             let one = ReadSpec::new(schema.clone(), PartitionRange::Key(key)).reversed(reversed);
             answers.push(collect(&mut *source.reader(&one)).await);
             let ranges = sample::ranges(&mut rng, schema, &variety);

@@ -33,7 +33,7 @@ impl walk::Pages for FilePages<'_> {
     async fn page_from(&mut self, position: u64) -> Result<&[u8], ReadError> {
         let page_end = (position - position % PAGE_BYTES + PAGE_BYTES).min(self.file.data_bytes());
         if position >= page_end {
-            return Err(self.file.corrupt(position, "a node of a trie behind the end of the file"));
+            return Err(self.file.corrupt(position, "a node of a trie after the end of the file"));
         }
         let len = page_end - position;
         self.window.fill(self.file, position, len, 0).await?;

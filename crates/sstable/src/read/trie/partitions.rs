@@ -159,7 +159,7 @@ impl PartitionTrieCursor {
         let Some(payload) = self.payload(trie)? else { return Ok(None) };
         let entry = self.entry(trie, data, payload).await?;
         if self.last.as_ref().is_some_and(|last| *last >= entry.key) {
-            let detail = "partition keys do not rise by token and key";
+            let detail = "partition keys do not ascend by token and key";
             return Err(trie.partitions.corrupt(entry.node_at, detail));
         }
         self.last = Some(entry.key.clone());
@@ -213,7 +213,7 @@ impl PartitionTrieCursor {
         let (_, h2) = murmur3::hash128(entry.key.bytes());
         let bytes = byte_comparable::partition_key(entry.key.token(), entry.key.bytes());
         if !bytes.starts_with(self.walk.key()) || payload.hash.is_some_and(|hash| hash != h2 as u8) {
-            let detail = format!("it leads to {:?}, which is not the key that it stands for", entry.key);
+            let detail = format!("it leads to {:?}, which is another key", entry.key);
             return Err(trie.partitions.corrupt(node_at, &detail));
         }
         Ok(entry)

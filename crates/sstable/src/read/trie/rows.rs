@@ -177,7 +177,7 @@ impl RowTrie {
         let Some(next) = self.payload(file)? else { return Ok(None) };
         if next.offset <= start.offset {
             let detail =
-                format!("blocks that do not rise: one at {}, the next at {}", start.offset, next.offset);
+                format!("blocks that do not ascend: one at {}, the next at {}", start.offset, next.offset);
             return Err(file.corrupt(at, &detail));
         }
         Ok(Some(TrieBlock {
@@ -231,7 +231,9 @@ impl RowTrieCheck {
         if self.next.as_ref().is_some_and(|next| offset >= next.offset) {
             let next = self.next.take().expect("it is there");
             if offset != next.offset {
-                return Ok(Some("Rows.db has a block start in front of here, where no row or marker starts"));
+                return Ok(Some(
+                    "Rows.db has a block start before this position, where no row or marker starts",
+                ));
             }
             self.next = self.trie.block_after(file, &next).await?;
             self.current = next;

@@ -73,7 +73,7 @@ impl Work for Batches {
         loop {
             let (mut numbers, mut texts) = (vec![], vec![]);
             {
-                let mut batches = self.batches.lock().expect("nobody panics with it");
+                let mut batches = self.batches.lock().expect("no thread panics while it holds the lock");
                 for _ in 0..1 + rng.below(4) {
                     let number = batches.last_key_value().map_or(0, |(last, _)| last + 1);
                     batches.insert(number, Batch { must: 0, may: BOTH });
@@ -83,7 +83,7 @@ impl Work for Batches {
             }
             connection.statements(&texts, |place, answer| {
                 if answer.is_some() {
-                    let mut batches = self.batches.lock().expect("nobody panics with it");
+                    let mut batches = self.batches.lock().expect("no thread panics while it holds the lock");
                     batches.insert(numbers[place], Batch { must: BOTH, may: BOTH });
                 }
                 Ok(())
@@ -102,10 +102,10 @@ impl Work for Batches {
                 Some(place) if text == value(number, i as u32) => {
                     *there.entry((number, place)).or_default() += 1
                 }
-                _ => wrong.push(format!("row {i} of batch {number} in {p} is not as anybody wrote it")),
+                _ => wrong.push(format!("row {i} of batch {number} in {p} is not as any client wrote it")),
             }
         }
-        let mut batches = self.batches.lock().expect("nobody panics with it");
+        let mut batches = self.batches.lock().expect("no thread panics while it holds the lock");
         for (number, batch) in batches.iter_mut() {
             let mut found = 0;
             for place in 0..2 {
@@ -129,7 +129,7 @@ impl Work for Batches {
     }
 
     fn claim(&self) -> bool {
-        let mut batches = self.batches.lock().expect("nobody panics with it");
+        let mut batches = self.batches.lock().expect("no thread panics while it holds the lock");
         batches.insert(i64::from(u32::MAX), Batch { must: BOTH, may: BOTH });
         true
     }

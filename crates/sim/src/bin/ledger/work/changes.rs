@@ -32,7 +32,7 @@ pub struct Changes(Mutex<BTreeMap<u64, Table>>);
 
 impl Changes {
     fn with<T>(&self, table: u64, change: impl FnOnce(&mut Table) -> T) -> T {
-        let mut tables = self.0.lock().expect("nobody panics with it");
+        let mut tables = self.0.lock().expect("no thread panics while it holds the lock");
         change(tables.entry(table).or_default())
     }
 
@@ -120,7 +120,7 @@ impl Work for Changes {
                 there.entry(table).or_default().insert(column);
             }
         }
-        let mut tables = self.0.lock().expect("nobody panics with it");
+        let mut tables = self.0.lock().expect("no thread panics while it holds the lock");
         let mut wrong = vec![];
         for (number, table) in tables.iter_mut() {
             let name = format!("t{number}");

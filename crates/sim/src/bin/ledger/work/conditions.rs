@@ -51,7 +51,7 @@ impl Register {
 
 impl Conditions {
     fn with<T>(&self, row: i32, change: impl FnOnce(&mut Register) -> T) -> T {
-        let mut registers = self.0.lock().expect("nobody panics with it");
+        let mut registers = self.0.lock().expect("no thread panics while it holds the lock");
         change(registers.entry(row).or_default())
     }
 
@@ -124,20 +124,20 @@ impl Register {
     fn check(&mut self, found: Option<(i64, String)>) -> Result<(), String> {
         let Some((version, owner)) = found else {
             return match &self.told {
-                Some((told, _)) => Err(format!("it is not there; version {told} was told")),
+                Some((told, _)) => Err(format!("it is absent; version {told} was answered")),
                 None => Ok(()),
             };
         };
         if let Some(told) = self.told_version()
             && version < told
         {
-            return Err(format!("it is at version {version}; version {told} was told"));
+            return Err(format!("it is at version {version}; version {told} was answered"));
         }
         let is_known = self.winners.get(&version) == Some(&owner);
         let is_unanswered = self.unanswered.get(&version).is_some_and(|owners| owners.contains(&owner));
         if !is_known && !is_unanswered {
             return Err(format!(
-                "version {version} belongs to {owner}; {:?} has won it, and of {:?} nothing is known",
+                "version {version} belongs to {owner}; {:?} has won it, and the attempts of {:?} have no answer",
                 self.winners.get(&version),
                 self.unanswered.get(&version)
             ));
@@ -173,7 +173,7 @@ impl Work for Conditions {
             let cells = Cells(&row);
             there.insert(cells.int(0)?, (cells.bigint(1)?, cells.text(2)?));
         }
-        let mut registers = self.0.lock().expect("nobody panics with it");
+        let mut registers = self.0.lock().expect("no thread panics while it holds the lock");
         let mut wrong = vec![];
         for (row, register) in registers.iter_mut() {
             if let Err(error) = register.check(there.remove(row)) {

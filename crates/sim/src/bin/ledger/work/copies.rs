@@ -41,7 +41,7 @@ impl Copies {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Notes) -> T) -> T {
-        change(&mut self.notes.lock().expect("nobody panics with it"))
+        change(&mut self.notes.lock().expect("no thread panics while it holds the lock"))
     }
 
     fn write(&self, connection: &mut Client) -> Result<(), Stop> {
@@ -156,7 +156,7 @@ impl Work for Copies {
             for row in connection.rows(&format!("SELECT p, v FROM {KEYSPACE}.{table}"))? {
                 let (number, text) = (Cells(&row).int(0)?, Cells(&row).text(1)?);
                 if !(0..most).contains(&number) || text != value(i64::from(number), 0) {
-                    wrong.push(format!("row {number} of {table} is not as anybody wrote it"));
+                    wrong.push(format!("row {number} of {table} is not as any client wrote it"));
                 }
                 there.push(number);
             }

@@ -49,7 +49,7 @@ impl Work for Counters {
                 several => format!("BEGIN COUNTER BATCH {}; APPLY BATCH", several.join("; ")),
             };
             let add = |change: &dyn Fn(&mut Count, i64)| {
-                let mut counts = self.0.lock().expect("nobody panics with it");
+                let mut counts = self.0.lock().expect("no thread panics while it holds the lock");
                 parts.iter().for_each(|(counter, by)| change(counts.entry(*counter).or_default(), *by));
             };
             add(&|count, by| count.sent += by);
@@ -65,7 +65,7 @@ impl Work for Counters {
             let cells = Cells(&row);
             there.insert(cells.int(0)?, cells.bigint(1)?);
         }
-        let mut counts = self.0.lock().expect("nobody panics with it");
+        let mut counts = self.0.lock().expect("no thread panics while it holds the lock");
         let (mut wrong, mut sum) = (vec![], 0);
         for (counter, count) in counts.iter_mut() {
             let found = there.remove(counter).unwrap_or(0);
@@ -81,7 +81,7 @@ impl Work for Counters {
     }
 
     fn claim(&self) -> bool {
-        let mut counts = self.0.lock().expect("nobody panics with it");
+        let mut counts = self.0.lock().expect("no thread panics while it holds the lock");
         let count = counts.entry(0).or_default();
         count.sent += 1;
         count.acknowledged = count.sent;

@@ -20,7 +20,7 @@ pub struct Rows(Mutex<BTreeMap<i64, Known<u32>>>);
 impl Rows {
     /// The next statements, and their rows.
     fn next(&self, rng: &mut Rng) -> (Vec<i64>, Vec<String>) {
-        let mut rows = self.0.lock().expect("nobody panics with it");
+        let mut rows = self.0.lock().expect("no thread panics while it holds the lock");
         let (mut numbers, mut texts): (Vec<i64>, Vec<String>) = (vec![], vec![]);
         while texts.len() < UNDER_WAY {
             let next = rows.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -64,7 +64,7 @@ impl Work for Rows {
             let (numbers, texts) = self.next(rng);
             connection.statements(&texts, |place, answer| {
                 if answer.is_some() {
-                    let mut rows = self.0.lock().expect("nobody panics with it");
+                    let mut rows = self.0.lock().expect("no thread panics while it holds the lock");
                     rows.entry(numbers[place]).or_default().acknowledge();
                 }
                 Ok(())
@@ -80,11 +80,13 @@ impl Work for Rows {
             let version = text.split('.').nth(1).and_then(|version| version.parse().ok());
             let version = version.filter(|version| value(number, *version) == text);
             let Some(version) = version.filter(|_| p == format!("p{}", number % PARTITIONS)) else {
-                return Err(Stop::Wrong(format!("row {number} of {p} is not as anybody wrote it: {text}")));
+                return Err(Stop::Wrong(format!(
+                    "row {number} of {p} is not as any client wrote it: {text}"
+                )));
             };
             there.insert(number, version);
         }
-        let mut rows = self.0.lock().expect("nobody panics with it");
+        let mut rows = self.0.lock().expect("no thread panics while it holds the lock");
         let mut wrong = vec![];
         for (number, row) in rows.iter_mut() {
             if let Err(error) = row.settle(there.remove(number)) {
@@ -97,7 +99,10 @@ impl Work for Rows {
     }
 
     fn claim(&self) -> bool {
-        self.0.lock().expect("nobody panics with it").insert(i64::from(u32::MAX), Known::sure(0));
+        self.0
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .insert(i64::from(u32::MAX), Known::sure(0));
         true
     }
 }

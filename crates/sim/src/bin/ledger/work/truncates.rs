@@ -31,7 +31,7 @@ impl Work for Truncates {
     }
 
     fn work(&self, _client: u64, connection: &mut Client, rng: &mut Rng) -> Result<(), Stop> {
-        let notes = || self.0.lock().expect("nobody panics with it");
+        let notes = || self.0.lock().expect("no thread panics while it holds the lock");
         loop {
             let generation = {
                 let mut notes = notes();
@@ -76,7 +76,7 @@ impl Work for Truncates {
         for row in connection.rows(&format!("SELECT p, generation FROM {KEYSPACE}.emptied"))? {
             there.insert(Cells(&row).int(0)?, Cells(&row).int(1)? as u32);
         }
-        let mut notes = self.0.lock().expect("nobody panics with it");
+        let mut notes = self.0.lock().expect("no thread panics while it holds the lock");
         if std::mem::take(&mut notes.is_truncating) && there.is_empty() {
             notes.rows.clear();
         }
@@ -95,7 +95,7 @@ impl Work for Truncates {
     }
 
     fn claim(&self) -> bool {
-        self.0.lock().expect("nobody panics with it").rows.insert(-1, Known::sure(0));
+        self.0.lock().expect("no thread panics while it holds the lock").rows.insert(-1, Known::sure(0));
         true
     }
 }

@@ -1,0 +1,192 @@
+//! Decides whether a user may execute a statement.
+//!
+//! Statements on data know at their preparation which permissions on which tables they need ([`TableNeed`]); the
+//! node answers from a cache of the connection ([`Coordinator::table_permissions`]). All other statements are
+//! rare: [`required`] names the permission and the resource, and [`check`] asks the roles of the catalog.
+//!
+//! Tables that drivers need for their discovery are readable without a permission. Error messages are those of
+//! Cassandra (source: 5.0 `service/ClientState.java` and `authorize` of each statement).
+
+use std::sync::Arc;
+
+use catalog::{Catalog, ChangeKind, Permission, Resource, is_system_keyspace};
+use model::TableSchema;
+use protocol::CqlError;
+use syntax::Statement;
+use syntax::ast::QualifiedName;
+
+use crate::{ChangeSchema, Coordinator};
+
+/// A permission on a table that a statement on data needs.
+#[derive(Debug)]
+pub(crate) struct TableNeed {
+    table: Arc<TableSchema>,
+    permission: Permission,
+}
+
+impl TableNeed {
+    /// What a SELECT needs; nothing for the tables of the driver's discovery.
+    pub fn read(table: &Arc<TableSchema>) -> Option<Self> {
+        let is_open = is_readable_by_all(&table.keyspace, &table.name);
+        (!is_open).then(|| Self { table: table.clone(), permission: Permission::Select })
+    }
+
+    /// What INSERT, UPDATE, DELETE and TRUNCATE need.
+    pub fn write(table: &Arc<TableSchema>) -> Self {
+        Self { table: table.clone(), permission: Permission::Modify }
+    }
+}
+
+/// Tables that every user may read, because drivers and tools do.
+fn is_readable_by_all(keyspace: &str, table: &str) -> bool {
+    match keyspace {
+        "system_schema" | "system_virtual_schema" => true,
+        "system" => matches!(table, "local" | "peers" | "peers_v2"),
+        _ => false,
+    }
+}
+
+/// Checks the permissions of a statement on data. Called for every execution; it allocates only for an error.
+///
+/// # Errors
+/// The user lacks a permission.
+#[inline]
+pub(crate) fn check_tables<C: Coordinator>(needs: &[TableNeed], coordinator: &C) -> Result<(), CqlError> {
+    for TableNeed { table, permission } in needs {
+        if !coordinator.table_permissions(table).has(*permission) {
+            return Err(table_denied(coordinator, table, *permission));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn table_denied<C: Coordinator>(coordinator: &C, table: &TableSchema, permission: Permission) -> CqlError {
+    denied(coordinator.user().as_deref(), permission, &Resource::table(&table.keyspace, &table.name))
+}
+
+fn denied(user: Option<&str>, permission: Permission, resource: &Resource) -> CqlError {
+    let user = user.unwrap_or("anonymous");
+    CqlError::Unauthorized(format!(
+        "User {user} has no {permission} permission on {resource} or any of its parents"
+    ))
+}
+
+/// Whether the user has a permission on the resource or on a group that it belongs to. Without an authorizer
+/// everybody has.
+pub(crate) fn may<C: Coordinator>(
+    coordinator: &C,
+    catalog: &Catalog,
+    permission: Permission,
+    resource: &Resource,
+) -> bool {
+    if !coordinator.checks_permissions() {
+        return true;
+    }
+    let user = coordinator.user();
+    user.is_some_and(|user| catalog.access().permissions_on(&user, resource).has(permission))
+}
+
+/// As [`may`], with Cassandra's error.
+///
+/// # Errors
+/// The user lacks the permission.
+pub(crate) fn check<C: Coordinator>(
+    coordinator: &C,
+    catalog: &Catalog,
+    permission: Permission,
+    resource: &Resource,
+) -> Result<(), CqlError> {
+    if may(coordinator, catalog, permission, resource) {
+        return Ok(());
+    }
+    Err(denied(coordinator.user().as_deref(), permission, resource))
+}
+
+/// The permission that a schema statement needs, and the resource. `None`: the statement needs no permission,
+/// checks permissions itself (roles), or is refused anyway (system keyspaces, a missing keyspace).
+pub(crate) fn required(
+    statement: &Statement,
+    in_use: Option<&str>,
+    catalog: &Catalog,
+) -> Option<(Permission, Resource)> {
+    let keyspace = |name: &QualifiedName| {
+        name.keyspace.as_ref().map(|keyspace| keyspace.text.as_str()).or(in_use).map(str::to_string)
+    };
+    let table = |name: &QualifiedName| {
+        Some(Resource::Table { keyspace: keyspace(name)?, name: name.name.text.clone() })
+    };
+    let tables = |name: &QualifiedName| Some(Resource::AllTables(keyspace(name)?));
+    let (permission, resource) = match statement {
+        Statement::CreateKeyspace(_) => (Permission::Create, Resource::AllKeyspaces),
+        Statement::AlterKeyspace(alter) => (Permission::Alter, Resource::Keyspace(alter.name.text.clone())),
+        Statement::DropKeyspace(drop) => (Permission::Drop, Resource::Keyspace(drop.name.text.clone())),
+        Statement::CreateTable(create) => (Permission::Create, tables(&create.name)?),
+        Statement::AlterTable(alter) => (Permission::Alter, table(&alter.name)?),
+        Statement::DropTable(drop) => (Permission::Drop, table(&drop.name)?),
+        Statement::CreateType(create) => (Permission::Create, tables(&create.name)?),
+        Statement::AlterType(alter) => (Permission::Alter, tables(&alter.name)?),
+        Statement::DropType(drop) => (Permission::Drop, tables(&drop.name)?),
+        Statement::CreateIndex(create) => (Permission::Alter, table(&create.table)?),
+        Statement::DropIndex(drop) => {
+            let indexed = catalog.indexed_table(&keyspace(&drop.name)?, &drop.name.name.text)?;
+            (Permission::Alter, Resource::table(&indexed.schema.keyspace, &indexed.schema.name))
+        }
+        // Statements on data have their own needs, and statements on roles check permissions where they run.
+        Statement::Select(_)
+        | Statement::Insert(_)
+        | Statement::Update(_)
+        | Statement::Delete(_)
+        | Statement::Batch(_)
+        | Statement::Truncate(_)
+        | Statement::Access(_) => return None,
+        Statement::Use(_) | Statement::Describe(_) | Statement::Unsupported(_) => return None,
+    };
+    // Changes of system keyspaces are refused whatever the permissions are.
+    let is_system = resource.keyspace().is_some_and(is_system_keyspace);
+    (!is_system).then_some((permission, resource))
+}
+
+/// The resources that a statement creates, on which its user gets all permissions.
+fn created(statement: &Statement, in_use: Option<&str>) -> Vec<Resource> {
+    match statement {
+        Statement::CreateKeyspace(create) => {
+            let name = &create.name.text;
+            vec![Resource::Keyspace(name.clone()), Resource::Functions(name.clone())]
+        }
+        Statement::CreateTable(create) => {
+            let keyspace = create.name.keyspace.as_ref().map(|keyspace| keyspace.text.as_str()).or(in_use);
+            keyspace.map(|keyspace| Resource::table(keyspace, &create.name.name.text)).into_iter().collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// Adds the creator's permissions on what the statement creates to its change of the schema. Both become
+/// visible together.
+pub(crate) fn with_creator<C: Coordinator>(
+    coordinator: &C,
+    statement: &Statement,
+    in_use: Option<&str>,
+    change: ChangeSchema,
+) -> ChangeSchema {
+    let created = created(statement, in_use);
+    let Some(user) = coordinator.user().filter(|_| coordinator.checks_permissions()) else { return change };
+    if created.is_empty() {
+        return change;
+    }
+    Box::new(move |catalog| {
+        let (catalog, changes) = change(catalog)?;
+        let is_new = changes.iter().any(|change| change.kind == ChangeKind::Created);
+        // The role may have been dropped since its user logged in.
+        if !is_new || catalog.access().role(&user).is_none() {
+            return Ok((catalog, changes));
+        }
+        let (catalog, _) = catalog.change_access(|access| {
+            created
+                .iter()
+                .try_for_each(|resource| access.grant(resource.applicable(), resource, &user).map(|_| ()))
+        })?;
+        Ok((catalog, changes))
+    })
+}
