@@ -3,7 +3,7 @@
 //! | type | form |
 //! |---|---|
 //! | integers of a fixed length, `timestamp` | the bytes with the sign bit inverted |
-//! | `float`, `double` | the bits such that they rise with the number; all NaNs are one term |
+//! | `float`, `double` | the bits, changed so that they sort like the numbers; all NaNs are one term |
 //! | `varint` | a byte for sign and length, then the shortest two's complement |
 //! | `decimal` | sign, exponent and decimal digits without trailing zeros: `1.0` and `1.00` are one term |
 //! | `uuid`, `timeuuid` | version and time first, as they compare |
@@ -12,8 +12,8 @@
 //! | `blob`, `date`, `time`, `inet`, others | the bytes |
 //! | collections, tuples, user-defined types, vectors | the terms of the elements with their lengths; equality only |
 //!
-//! An empty value of any scalar type is the empty term, which sorts first. Bytes that are not a value of the
-//! type are a term too, so that the index of damaged data can be built; their order is not defined.
+//! An empty value of any scalar type is the empty term, which sorts first. Invalid bytes of the type
+//! have a term too, so that an index of damaged data can be built; their order is not defined.
 
 use super::TermAnalysis;
 use super::analysis::analyse;
