@@ -4,8 +4,8 @@
 #   ./test.sh                all steps, in the order below
 #   ./test.sh fmt clippy     only these
 #
-# Needs Debian with rustup; what else is missing (C compiler, Python 3, a JDK from 11 to 17, Maven, Go) is installed by package name, as root or by sudo.
-# The first run fetches crates, Cassandra's jars by Maven, and the drivers; later runs need no network.
+# Needs Debian with rustup. Installs missing Debian packages (C compiler, Python 3, a JDK from 11 to 17, Maven, Go), as root or by sudo.
+# The first run downloads crates, Cassandra's jars by Maven, and the drivers; later runs need no network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -13,7 +13,7 @@ ALL_STEPS=(tools fmt clippy doc deny tests simulation simulation_server same_see
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
-tools() { # what the other steps need
+tools() { # installs and prints the tools that the other steps need
     have cc || install build-essential || return 1
     have python3 || install python3 || return 1
     if ! have cargo; then
@@ -30,7 +30,7 @@ tools() { # what the other steps need
     find_java
 }
 
-fmt() { # the layout of the code; put it right with: cargo fmt --all
+fmt() { # layout of the code; correct it with: cargo fmt --all
     cargo fmt --all --check
 }
 
@@ -38,14 +38,14 @@ clippy() { # lints, and the bans of clippy.toml
     cargo clippy --workspace --all-targets -- -D warnings
 }
 
-doc() { # every link in the documentation leads somewhere
+doc() { # builds the documentation; a broken link is an error
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 }
 
 deny() { # licences, advisories, duplicates and sources of every crate, as deny.toml has it
     install_cargo_deny || return 1
     local manifest passed=yes advisories=advisories
-    # Without the database of advisories the other checks are made nevertheless, and the step says what it has left out.
+    # Without the database of advisories the other checks run, and the step prints that advisories were not checked.
     if ! cargo deny fetch db >"$TARGET/deny-fetch.log" 2>&1; then
         advisories=
         echo "NOT CHECKED: advisories (faults, unmaintained crates); the database cannot be fetched: $TARGET/deny-fetch.log"
@@ -57,23 +57,23 @@ deny() { # licences, advisories, duplicates and sources of every crate, as deny.
     [[ -n $passed ]]
 }
 
-tests() { # unit tests, laws, examinations, golden files, fuzz targets on their seeds, io_uring, Linux AIO and threads, the house rules
+tests() { # unit tests, laws, examinations, golden files, fuzz targets on their seeds, I/O back ends, rules of the repository
     cargo test --workspace 2>&1 | tee "$TEST_LOG"
 }
 
-simulation() { # 500 seeds of random operations with crashes at any I/O, against a sorted map; a failure prints its seed
+simulation() { # 500 seeds of random operations with crashes at any I/O operation, compared with a sorted map; a failure prints its seed
     cargo run --release -p sim --bin sim -- --seeds 0..500
 }
 
-simulation_server() { # 200 seeds of clients on simulated connections, against a served node that is broken on purpose
+simulation_server() { # 200 seeds of clients on simulated connections to a node with crashes and faults; a failure prints its seed
     cargo run --release -p sim --bin sim -- --server --seeds 0..200
 }
 
-same_seed() { # the same seed ends in the same state twice, or the simulator itself is wrong
+same_seed() { # two runs of one seed must end in the same state; otherwise the simulator has a fault
     cargo run --release -p sim --bin sim -- --twice --seed 1
 }
 
-fresh_seeds() { # two seeds that nobody has tried
+fresh_seeds() { # two random seeds
     local seed
     for _ in 1 2; do
         seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -82,13 +82,13 @@ fresh_seeds() { # two seeds that nobody has tried
     done
 }
 
-broken_promises() { # each promise is broken on purpose, and its checker in the simulation must see it
-    # A development build, as step tests has made it: release builds keep every promise.
+broken_promises() { # breaks each promise on purpose; its checker in the simulation must detect it
+    # A development build, which the step tests has built: release builds cannot break a promise.
     local broken=(cargo run -p sim --bin sim -- --break all)
     "${broken[@]}" && "${broken[@]}" --server
 }
 
-sigkill() { # a server under every kind of write is killed 50 times, and the engine alone 20 times; a lie about a write is noticed
+sigkill() { # kills a server under every kind of write 50 times, the engine alone 20 times; acknowledged writes must survive
     cargo build --release -p messina && cargo build --release -p sim --bin ledger || return 1
     local ledger=$TARGET/release/ledger
     "$ledger" --kills 50 && "$ledger" --engine --kills 20 || return 1
@@ -102,31 +102,31 @@ fuzz_seeds() { # each fuzz target for 5 CPU seconds from its seeds, with Address
     fuzz/run.sh --seconds 5
 }
 
-peers_harness() { # the judges themselves: they pass what Cassandra wrote and fail what was damaged
+peers_harness() { # tests the peer tests: SSTables of Cassandra pass, damaged ones fail
     python3 tests/peers/selftest.py
 }
 
-peers_write() { # SSTables of random schemas and data, judged by the tools of Cassandra 4.1 and of 5.0
+peers_write() { # SSTables of random schemas and data, read by the tools of Cassandra 4.1 and 5.0
     tests/peers/run.sh --no-selftest && tests/peers/run.sh --no-selftest --cassandra 5.0
 }
 
-peers_read() { # large tables of Cassandra 4.1 and 5.0 (nb, oa, da), made here, read in every way
+peers_read() { # large SSTables (nb, oa, da) that Cassandra 4.1 and 5.0 write here, read in every way
     python3 tests/peers/read.py
 }
 
-exchange() { # SSTables change hands between running servers, ours and Cassandra's, both ways
+exchange() { # exchanges SSTables between running servers of Messina and Cassandra, in both directions
     tests/drivers/exchange/run.sh --cassandra 4.1 && tests/drivers/exchange/run.sh --cassandra 5.0-latest
 }
 
-drivers() { # Python (protocol 3, 4, 5), cqlsh, Java, gocql and Rust against the server
+drivers() { # Python (protocol 3, 4, 5), cqlsh, Java, Go and Rust drivers against the server
     tests/drivers/run.sh
 }
 
-real_input() { # 15,000 of Debian's packages, with a SIGKILL in mid-load, compared by five drivers (all 60,000: tests/drivers/debian/run.sh --all)
+real_input() { # 15,000 Debian packages, with a SIGKILL during the load, compared by five drivers (all 60,000: tests/drivers/debian/run.sh --all)
     tests/drivers/debian/run.sh
 }
 
-# --- how they are run -----------------------------------------------------------------------------------------------------------
+# --- running the steps -----------------------------------------------------------------------------------------------------------
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
@@ -143,7 +143,7 @@ install() {
 
 CARGO_DENY=0.20.2
 
-install_cargo_deny() { # its release as a program if that can be had, which takes seconds; else from crates.io, which takes minutes
+install_cargo_deny() { # its binary release, which takes seconds, or if that is not available a build from crates.io, which takes minutes
     have cargo-deny && [[ $(cargo deny --version) == "cargo-deny $CARGO_DENY" ]] && return
     local name=cargo-deny-$CARGO_DENY-$(uname -m)-unknown-linux-musl
     local bin=${CARGO_HOME:-$HOME/.cargo}/bin
@@ -155,7 +155,7 @@ install_cargo_deny() { # its release as a program if that can be had, which take
     cargo install cargo-deny --locked --debug --version "=$CARGO_DENY"
 }
 
-find_java() { # the JDK that tests/peers will use; fails, and says why, if there is none that will do
+find_java() { # the JDK that tests/peers will use; fails with the reason if there is no suitable one
     PYTHONDONTWRITEBYTECODE=1 python3 -c '
 import sys
 sys.path.insert(0, "tests/peers")
@@ -177,7 +177,7 @@ for step in "${steps[@]}"; do
     fi
 done
 
-cpu_s() { # CPU seconds of all that the steps have started and that has ended
+cpu_s() { # CPU seconds of all ended child processes
     awk '{ print int(($16 + $17) / 100) }' "/proc/$$/stat"
 }
 
@@ -199,7 +199,7 @@ done
 echo
 echo "all steps passed in $SECONDS s, with $(cpu_s) s of CPU time:"
 printf '%s\n' "${times[@]}"
-# What cargo said last, so that it is not far above.
+# Repeats the last lines of cargo, so that they are not far above.
 if [[ " ${steps[*]} " == *" tests "* ]]; then
     grep '^test result:' "$TEST_LOG"
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzz targets: builds them all once, runs each for so many seconds of its own CPU time, and says what each has reached.
+# Builds all fuzz targets once, runs each for a given number of seconds of its own CPU time, and prints the coverage of each.
 #
 #   fuzz/run.sh                              every target, 60 CPU seconds each
 #   fuzz/run.sh --seconds 600 values records these, 600 CPU seconds each
@@ -8,8 +8,8 @@
 # Needs rustup and a C++ compiler. The pinned toolchain builds the targets: its AddressSanitizer and the coverage passes of LLVM are
 # switched on as cargo-fuzz does it, so neither nightly nor cargo-fuzz is needed. (cargo fuzz run TARGET --features libfuzzer works too.)
 #
-# What a target finds is kept in fuzz/corpus/TARGET, inputs that fail in fuzz/artifacts/TARGET; neither is in git. Ends with 1 if a
-# target has failed. An input that fails is run again by: fuzz/run.sh --build-only; then the program that it names, with the file.
+# New inputs are stored in fuzz/corpus/TARGET, failing ones in fuzz/artifacts/TARGET; neither is in git. The exit code is 1 if a target
+# failed. To run a failing input again: fuzz/run.sh --build-only; then run the program that it prints, with the file as argument.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -41,7 +41,7 @@ for target in "${targets[@]}"; do
 done
 
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
-# They share nothing with other builds, which have other flags, and so have a target directory of their own.
+# Their flags differ from those of other builds, so they have a separate target directory.
 PROGRAMS=target/$TRIPLE/fuzz
 PASSES="-sanitizer-coverage-level=4 -sanitizer-coverage-inline-8bit-counters -sanitizer-coverage-pc-table -sanitizer-coverage-trace-compares"
 FLAGS="-Zsanitizer=address -Cpasses=sancov-module --cfg fuzzing -Ccodegen-units=16"
@@ -54,7 +54,7 @@ if [[ -n $BUILD_ONLY ]]; then
 fi
 
 mkdir -p "$LOGS"
-# libdeflate has a constant of one name in two files. Leaks of threads that end with the process are not looked for; an allocation of 512 MiB for an input of some kilobytes is a fault.
+# libdeflate has a constant of one name in two files. Leaks are not checked, because threads that end with the process would be reported; an allocation of 512 MiB for an input of some kilobytes is a fault.
 export ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0
 failed=()
 printf '%-20s %12s %9s %9s %7s %8s  %s\n' target executions edges features corpus cpu_s result
@@ -66,7 +66,7 @@ for target in "${targets[@]}"; do
     [[ ! -d seeds/$target ]] || directories+=("seeds/$target")
     log=$LOGS/$target.log
     : >"$log"
-    # On a busy machine the clock says little: rounds go on until the target has had its CPU time.
+    # On a busy machine wall time says little: rounds continue until the target has used its CPU time.
     used=0 executions=0 result=clean
     while (( used < SECONDS_EACH )); do
         set +e

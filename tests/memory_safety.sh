@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Undefined behaviour in unsafe code: Miri where it can run, AddressSanitizer where system calls or C code are in the way.
+# Detects undefined behaviour in unsafe code: by Miri where it can run, by AddressSanitizer where system calls or C code prevent Miri.
 #
 #   tests/memory_safety.sh            both, about 20 minutes on two cores
 #   tests/memory_safety.sh miri       the runtime on its simulated back end: buffers, queues, tasks, sockets, pinned futures
@@ -21,7 +21,7 @@ miri() {
 }
 
 asan() {
-    # Leaks are not looked for: mimalloc and threads that end with the process would be reported.
+    # Leaks are not checked: mimalloc and threads that end with the process would be reported.
     RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/asan \
         cargo +nightly test --target x86_64-unknown-linux-gnu -p runtime
     RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS=detect_leaks=0 CARGO_TARGET_DIR=target/asan \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Mutation testing: changes the code of a crate in one place at a time, and says which changes no test of that crate notices.
+# Mutation testing: changes the code of a crate in one place at a time, and lists the changes that no test of that crate detects.
 #
 #   tests/mutants.sh                     iosched, reader, compaction and model, one after the other: hours
 #   tests/mutants.sh iosched             this crate
-#   tests/mutants.sh iosched --shard 0/8 an eighth of its mutants; whatever follows the crate goes to cargo mutants
+#   tests/mutants.sh iosched --shard 0/8 an eighth of its mutants; arguments after the crate are passed to cargo mutants
 #
-# Needs cargo-mutants (cargo install cargo-mutants --locked). Only the crate's own tests run: what needs the engine to be noticed counts
-# as missed. Unit tests come first, without optimization, since a rebuild takes a second; mutants that they miss meet the integration tests
+# Needs cargo-mutants (cargo install cargo-mutants --locked). Only the tests of the crate run: a mutant that only tests of the engine
+# would detect counts as missed. Unit tests come first, without optimization, since a rebuild takes a second; mutants that they miss meet the integration tests
 # of the crate, if it has some, optimized as in development. Results are in target/mutation/CRATE/mutants.out: caught.txt (the second round's;
 # previously_caught.txt has the first's), missed.txt, timeout.txt, unviable.txt. Survivors with their reasons: docs/mutants.md.
 # Ends with 1 if a mutant was missed that the page does not explain.

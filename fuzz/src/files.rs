@@ -1,17 +1,17 @@
-//! Several files in one input.
+//! Encodes several files in one input. These fields repeat to the end of the input:
 //!
 //! ```text
-//! u8   kind of the file, as the target numbers them
-//! u16  length, big-endian; the last file has what is left if that is less
+//! u8   kind of the file; each target defines the numbers
+//! u16  length, big-endian; if fewer bytes remain, the file has the remaining bytes
 //!      the bytes
 //! ```
 //!
-//! and again, to the end of the input. Every input is some list of files.
+//! Every input decodes to a list of files.
 
-/// A file has at most this many bytes.
+/// Maximum length of a file.
 pub const FILE_BYTES_MAX: usize = u16::MAX as usize;
 
-/// The files of an input, by kind.
+/// Decodes an input to files, each with its kind.
 pub fn split(mut input: &[u8]) -> Vec<(u8, &[u8])> {
     let mut files = vec![];
     while let [kind, high, low, rest @ ..] = input {
@@ -23,7 +23,7 @@ pub fn split(mut input: &[u8]) -> Vec<(u8, &[u8])> {
     files
 }
 
-/// The input that [`split`] takes apart.
+/// Encodes files to an input; the inverse of [`split`].
 pub fn join(files: &[(u8, &[u8])]) -> Vec<u8> {
     let mut input = vec![];
     for (kind, bytes) in files {

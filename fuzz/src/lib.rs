@@ -1,6 +1,5 @@
-//! The fuzz targets, and the parts that several of them share: checksums that a fuzzer cannot guess,
-//! several files in one input, and
-//! the storage that statements run on.
+//! The fuzz targets, and the code that several targets share: checksums, which a fuzzer cannot guess; inputs
+//! of several files; and the storage on which statements run.
 
 pub mod files;
 pub mod sstable_input;
@@ -9,14 +8,14 @@ pub mod targets;
 
 use base::crc::crc32;
 
-/// Appends the big-endian CRC-32 of `body`, as the binary records have it.
+/// Appends the big-endian CRC-32 of `body`, as in binary records.
 pub fn with_crc(body: &[u8]) -> Vec<u8> {
     let mut bytes = body.to_vec();
     bytes.extend_from_slice(&crc32(body).to_be_bytes());
     bytes
 }
 
-/// Appends the line `crc 0123abcd`, as the records of text have it.
+/// Appends the line `crc 0123abcd`, as in text records.
 pub fn with_crc_line(body: &[u8]) -> Vec<u8> {
     let mut bytes = body.to_vec();
     if !bytes.ends_with(b"\n") {
@@ -27,8 +26,8 @@ pub fn with_crc_line(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A manifest of the commit log whose first slot is `body` with its length and checksum put right, and
-/// whose second slot is empty.
+/// A manifest of the commit log. Its first slot is `body` with the correct length and checksum; the second
+/// slot is empty.
 pub fn manifest_file(body: &[u8]) -> Vec<u8> {
     let mut slot = body.to_vec();
     let slot_bytes = slot.len() + 4;

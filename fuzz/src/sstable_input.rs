@@ -1,10 +1,10 @@
-//! An SSTable as an input: its version, how it is opened, and its files.
+//! Encodes an SSTable as an input: its version, the way to open it, and its files.
 //!
 //! ```text
-//! u8   version, by its place in Version::ALL
-//! u8   flags: 1 leaves out what only holds checksums, so that changed bytes reach the readers;
-//!      2 takes TOC.txt as it is, and does not list the files that are there
-//!      the files (fuzz::files); a kind is a place in COMPONENTS
+//! u8   version, as an index of Version::ALL
+//! u8   flags: 1 leaves out components that contain only checksums, so that changed bytes reach the readers;
+//!      2 uses the given TOC.txt instead of one that lists the existing files
+//!      the files (fuzz::files); a kind is an index of COMPONENTS
 //! ```
 
 use sstable::name::{Component, Format, Generation, SSTableName};
@@ -57,7 +57,8 @@ pub fn parse(data: &[u8]) -> Option<(SSTableName, Files)> {
     Some((name, found))
 }
 
-/// The input that [`parse`] takes apart. `None`: a file is too long, or of a kind that is not read.
+/// Encodes an SSTable to an input; the inverse of [`parse`]. `None` if a file is too long, or is not one of
+/// [`COMPONENTS`].
 pub fn encode(version: Version, flags: u8, found: &[(Component, Vec<u8>)]) -> Option<Vec<u8>> {
     let number = Version::ALL.into_iter().position(|known| known == version)?;
     let mut listed = vec![];

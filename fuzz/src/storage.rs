@@ -13,7 +13,7 @@ use reader::{ReadSpec, Source, block_on_ready};
 pub const KEYSPACE: &str = "ks";
 const NOW_US: i64 = 1_700_000_000_000_000;
 
-/// A statement that takes longer than this has too many rows to be of use here.
+/// Limit of the rows of a result. Statements with more rows take too long to be useful inputs.
 pub const RESULT_ROWS_MAX: u32 = 10_000;
 
 const NATIVE: [(&str, CqlType); 20] = [
@@ -46,7 +46,8 @@ fn point() -> CqlType {
 }
 
 thread_local! {
-    /// Preparing the rows takes longer than what is done with them.
+    /// The catalog and the rows of the storage. They are kept because creating them takes longer than running
+    /// an input.
     static MADE: (Catalog, Vec<Mutation>) = {
         let storage = make();
         let catalog = storage.catalog();

@@ -1,8 +1,8 @@
 //! The merges of `messina-bench compaction merge` by RocksDB, with settings that mean the same.
 //!
-//! LZ4, 16 KiB blocks, bloom filter of 10 bits, one background thread on the same core, direct I/O, nothing limited. Each input is a file
-//! of level 0, flushed from a memtable that holds it; a full compaction makes one file of them. Its keys are those of Messina's rows, with
-//! the clustering behind the partition's key.
+//! LZ4, 16 KiB blocks, bloom filter of 10 bits, one background thread on the same core, direct I/O, nothing
+//! limited. Each input is a file of level 0, flushed from a memtable that holds it; a full compaction makes
+//! one file of them. Its keys are those of Messina's rows, with the clustering behind the partition's key.
 
 use bench::BenchError;
 use bench::compaction::merge::{Case, MergeArguments, ROW_BYTES};

@@ -2,12 +2,13 @@
 //!
 //! - Log on, synced by the operating system when it likes (our `periodic`), or on every write (our `batch`).
 //! - Memtable large enough for all rows; one background thread, on the same core; no compaction.
-//! - LZ4, 16 KiB blocks, bloom filter of 10 bits, index and filter in memory (ours: filter in memory, index in
-//!   the cache), a block cache as large as ours.
-//! - Past the cache: no block cache, direct reads, one thread for each client, since a read blocks its thread.
+//! - LZ4, 16 KiB blocks, bloom filter of 10 bits, index and filter in memory (ours: filter in memory, index
+//!   in the cache), a block cache as large as ours.
+//! - Past the cache: no block cache, direct reads, one thread for each client, since a read blocks its
+//!   thread.
 //!
-//! Other phases have one client: RocksDB's calls do not wait, so more of them on one core only get in each other's
-//! way. RocksDB allocates by the C library, not by mimalloc.
+//! Other phases have one client: RocksDB's calls do not wait, so more of them on one core only get in each
+//! other's way. RocksDB allocates by the C library, not by mimalloc.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

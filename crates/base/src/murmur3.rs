@@ -2,8 +2,7 @@
 //!
 //! It differs from the published algorithm in the tail: the last 1 to 15 bytes are sign-extended before they
 //! are shifted, so keys with a byte of 0x80 or more in the tail hash differently. All drivers implement the
-//! same variant. Source: facts `sstable-format.md` §8, `rust-stack.md` §2; checked against a driver's values
-//! in `model`.
+//! same variant. Source: Cassandra's `utils/MurmurHash.java`; checked against a driver's values in `model`.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;

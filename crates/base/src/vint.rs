@@ -1,8 +1,8 @@
 //! Variable-length integers (vints) of SSTables and of version 5 of the native protocol.
 //!
 //! The number of leading 1 bits of the first byte is the number of bytes that follow (0 to 8). The remaining
-//! bits, big-endian, are the value. The shortest encoding is written; any encoding is read. Source: facts
-//! `sstable-format.md` §3.
+//! bits, big-endian, are the value. The shortest encoding is written; any encoding is read. Source:
+//! Cassandra's `utils/vint/VIntCoding.java`.
 
 /// Length of the longest encoding, in bytes.
 pub const MAX_BYTES: usize = 9;

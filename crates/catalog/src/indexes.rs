@@ -6,8 +6,8 @@
 //! | [`IndexKind::StorageAttached`] | `CUSTOM` | `class_name` as written, `target`, the options of the statement |
 //! | [`IndexKind::Local`] | `COMPOSITES` | `target` in ScyllaDB's form: `{"pk":["p"],"ck":["c"]}` |
 //!
-//! [`IndexDefinition::options`] has the options of the row, sorted by name. Column, part and analysis follow from
-//! them. Names of indexes are unique in a keyspace. Source: Cassandra 5.0 `schema/IndexMetadata.java`,
+//! [`IndexDefinition::options`] has the options of the row, sorted by name. Column, part and analysis follow
+//! from them. Names of indexes are unique in a keyspace. Source: Cassandra 5.0 `schema/IndexMetadata.java`,
 //! `index/TargetParser.java`.
 
 use std::collections::BTreeMap;

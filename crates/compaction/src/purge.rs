@@ -146,7 +146,7 @@ pub struct PurgeHorizon<S> {
     outside: Vec<S>,
     /// The number of them that begin at or before the token of the last requested key.
     begun: usize,
-    /// Those that have begun and not ended, by their smallest timestamp; indexes into `outside`.
+    /// The SSTables that have begun and not ended, by their smallest timestamp; indexes into `outside`.
     open: Vec<u32>,
     last_token: i64,
     /// The newest write of the merge. Younger data outside cannot be deleted by its tombstones.

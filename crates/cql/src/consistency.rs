@@ -110,7 +110,7 @@ fn quorum_of(level: Consistency) -> Consistency {
     }
 }
 
-/// Checks a level against the replication. `told` is the level reported in the error.
+/// Checks a level against the replication. The error reports the level `told`.
 fn enough(level: Consistency, told: Consistency, factors: Factors) -> Result<(), CqlError> {
     let quorum = |replicas: u32| replicas / 2 + 1;
     let here = (1, 1);

@@ -43,9 +43,9 @@ struct LargeResults {
     /// Expected size of the next large result: a maximum of the recent sizes that decays by an eighth with
     /// each result.
     expected_bytes: u64,
-    /// Wakers of the results that wait for a turn.
+    /// Wakers of the results that wait for admission.
     wakers: BTreeMap<Ticket, Waker>,
-    /// Tickets whose turn has come, with the bytes reserved for them, until the result takes its turn.
+    /// Tickets that were admitted, with the bytes reserved for them, until the task of the result resumes.
     granted: BTreeMap<Ticket, u64>,
 }
 

@@ -1,25 +1,25 @@
 //! In-flight quotas: limits the part of the disk's in-flight limit that one class may use while other classes
 //! read. The more the requests of a class delay the reads of others, the smaller its quota.
 //!
-//! 1. A class **reads** if it has started a read within [`READING_WINDOW_NS`]: a task waits for that read, or further
-//!    reads will follow. A class may use the whole limit while no other class reads.
+//! 1. A class **reads** if it has started a read within [`READING_WINDOW_NS`]: a task waits for that read, or
+//!    further reads will follow. A class may use the whole limit while no other class reads.
 //! 2. While others read, the quota of a class is proportional to its shares. A compaction with 200 shares
 //!    next to statements with 1000 has a sixth of the limit, so that a read finds few requests ahead of it at
 //!    any time. One request may always be in flight.
 //! 3. Each reading class adjusts the quotas of the others by feedback. Its short reads that start while
-//!    others have requests in flight should take at most [`CONTENDED_LATENCY_PERCENT`] of the time of its reads that
-//!    start alone, with no other class reading or in flight; both times are 95th percentiles. A read within
-//!    the bound grants the others slightly more, up to the whole limit; a read beyond it takes away an eighth
-//!    of the grant, down to half the quota by shares. A disk that serves many requests in parallel, or has no
-//!    queue of its own that a read could not pass, is thus used fully. A disk that serves requests one after
-//!    the other is kept nearly empty.
+//!    others have requests in flight should take at most [`CONTENDED_LATENCY_PERCENT`] of the time of its
+//!    reads that start alone, with no other class reading or in flight; both times are 95th percentiles. A
+//!    read within the bound grants the others slightly more, up to the whole limit; a read beyond it takes
+//!    away an eighth of the grant, down to half the quota by shares. A disk that serves many requests in
+//!    parallel, or has no queue of its own that a read could not pass, is thus used fully. A disk that serves
+//!    requests one after the other is kept nearly empty.
 //! 4. The requests of a class are split into short ones while others read, because the one that may always be
 //!    in flight delays a read.
 //! 5. If half the quota is still too much for a class with more shares, the other class is also limited by
-//!    rate ([`crate::rate_limiter`]). It may start a request if it is within its shares of the disk's time, or if all
-//!    classes together are within a part of the disk's time; that part falls from the whole to half as the
-//!    grant falls. Without the limit one request after the other could use a third of a disk, which is too
-//!    much if reads use two fifths of it.
+//!    rate ([`crate::rate_limiter`]). It may start a request if it is within its shares of the disk's time,
+//!    or if all classes together are within a part of the disk's time; that part falls from the whole to half
+//!    as the grant falls. Without the limit one request after the other could use a third of a disk, which is
+//!    too much if reads use two fifths of it.
 //!
 //! The state is atomic counters for all shards; each shard sees the updates of the others.
 
@@ -75,8 +75,8 @@ pub(crate) struct InflightQuota {
     reads_until_ns: [AtomicU64; CLASSES_MAX],
     inflight_ns: [[AtomicU64; CLASSES_MAX]; 2],
     observed: [Observed; CLASSES_MAX],
-    /// Rate limits on the time of a lane: `rate_limiters` of a class to its shares, `rate_limiters_of_all` of all limited
-    /// classes together.
+    /// Rate limits on the time of a lane: `rate_limiters` of a class to its shares, `rate_limiters_of_all` of
+    /// all limited classes together.
     rate_limiters: [[RateLimiter; CLASSES_MAX]; 2],
     rate_limiters_of_all: [RateLimiter; 2],
     options: QuotaOptions,
@@ -257,8 +257,9 @@ impl InflightQuota {
         self.inflight_ns[lane][class].fetch_sub(cost_ns, Ordering::Relaxed);
     }
 
-    /// Records the latency of a short read; `is_uncontended` is the state when it started. Shards that call this at
-    /// the same time may overwrite each other's update, which is harmless, since one read changes little.
+    /// Records the latency of a short read; `is_uncontended` is the state when it started. Shards that call
+    /// this at the same time may overwrite each other's update, which is harmless, since one read changes
+    /// little.
     pub fn observe(&self, class: usize, latency_ns: u64, is_uncontended: bool) {
         let observed = &self.observed[class];
         let alone_ns = observed.uncontended_p95_ns.load(Ordering::Relaxed);

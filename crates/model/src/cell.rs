@@ -92,7 +92,7 @@ impl Cell {
 
     /// The time since which the cell is dead for a read at `now_s`; `None` if it is live. A tombstone is dead
     /// since its deletion. An expired cell counts as dead since it was written, so gc_grace starts there and
-    /// not at the expiry (facts `sstable-format.md` §4.4).
+    /// not at the expiry, as in Cassandra's `AbstractCell.purge`.
     #[inline]
     pub fn dead_since_s(&self, now_s: u32) -> Option<u32> {
         (!self.is_live_at(now_s)).then(|| self.local_deletion_time_s.saturating_sub(self.ttl()))

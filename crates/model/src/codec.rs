@@ -289,8 +289,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The TTL of a cell that has its value, or of a marker. With 0 it would be a tombstone that has a value, and the highest bit
-    /// marks expired cells in memory.
+    /// The TTL of a cell that has its value, or of a marker. With 0 it would be a tombstone that has a value,
+    /// and the highest bit marks expired cells in memory.
     fn ttl(&mut self) -> Result<u32, CodecError> {
         match self.seconds()? {
             ttl_s @ 1..=0x7fff_ffff => Ok(ttl_s),

@@ -1,9 +1,9 @@
 //! Value of a counter cell: one (clock, count) pair for each node that ever added to it.
 //!
-//! Layout (facts `sstable-format.md` §4.4): i16 n, n times i16 index (the i-th shard is global: 0x8000 + i),
-//! then n times { 16-byte counter id, i64 clock, i64 count }, ids in unsigned byte order. Only the node that
-//! owns an id increments its clock. Of two versions of a shard, the one with the higher clock therefore
-//! includes the other, and merging is idempotent. Clients read the sum of the counts.
+//! Layout: i16 n, n times i16 index (the i-th shard is global: 0x8000 + i), then n times { 16-byte counter
+//! id, i64 clock, i64 count }, ids in unsigned byte order. Only the node that owns an id increments its
+//! clock. Of two versions of a shard, the one with the higher clock therefore includes the other, and merging
+//! is idempotent. Clients read the sum of the counts. Source: Cassandra's `db/context/CounterContext.java`.
 //!
 //! Legacy local and remote shards (before Cassandra 2.1) are refused.
 

@@ -179,7 +179,7 @@ fn a_time_to_live_that_no_cell_has_is_refused() {
     let mut bytes = vec![];
     codec::encode(&write, &mut bytes);
     assert_eq!(codec::decode(&bytes, &schema).as_ref(), Ok(&write));
-    // The TTLs of the marker and of the cell; the byte before the first one has the flags of the row and the time of the marker.
+    // The positions of the marker's TTL and of the cell's TTL.
     let ttls: Vec<usize> = (17..bytes.len()).filter(|at| bytes[*at] == 60).collect();
     let [marker, cell] = ttls[..] else { panic!("{ttls:?} in {bytes:?}") };
     for at in [marker, cell] {

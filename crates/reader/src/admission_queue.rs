@@ -4,9 +4,10 @@
 //! [`PARTITION_READS_PER_RANGE`] reads of one partition are admitted for each read of a range. If only one
 //! queue has reads, it is served alone.
 //!
-//! Guarantee: a read of one partition is overtaken by at most one range per [`PARTITION_READS_PER_RANGE`] such
-//! reads that waited before it, plus one. A read of a range waits for at most [`PARTITION_READS_PER_RANGE`] reads
-//! of one partition per range that waited before it, plus as many. Neither kind starves.
+//! Guarantee: a read of one partition is overtaken by at most one range per [`PARTITION_READS_PER_RANGE`]
+//! such reads that waited before it, plus one. A read of a range waits for at most
+//! [`PARTITION_READS_PER_RANGE`] reads of one partition per range that waited before it, plus as many.
+//! Neither kind starves.
 //!
 //! The weight counts reads, not their cost: a read of a whole large partition counts as one.
 
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 /// How many reads of one partition are admitted for each read of a range while both wait.
 pub const PARTITION_READS_PER_RANGE: u32 = 8;
 
-/// What a read asks for, as far as its turn depends on it.
+/// The kind of a read, which decides its order in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadKind {
     /// Rows of one partition.
@@ -56,7 +57,7 @@ impl<T: Copy + PartialEq> AdmissionQueue<T> {
         }
     }
 
-    /// Takes the read whose turn it is; `None` if no read waits.
+    /// Takes the next read in weighted round robin order; `None` if no read waits.
     pub fn pop(&mut self) -> Option<T> {
         let is_turn_of_ranges = self.partitions_in_a_row >= PARTITION_READS_PER_RANGE;
         let kind = match (self.partitions.is_empty(), self.ranges.is_empty()) {
@@ -115,14 +116,15 @@ mod tests {
         assert_eq!(taken, (20..28).chain([99]).chain([28, 29]).collect::<Vec<_>>());
     }
 
-    /// For any arrivals and departures: reads of a kind are taken in their order, nothing is lost, and no read is
-    /// overtaken more often than the head of this file says.
+    /// For any arrivals and departures: reads of a kind are taken in their order, nothing is lost, and no
+    /// read is overtaken more often than the head of this file says.
     #[test]
     fn no_read_is_overtaken_beyond_the_weight() {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
             let mut queue = AdmissionQueue::new();
-            // Of each waiting read: its kind, its number, how many of its kind waited before it, overtaken by.
+            // Of each waiting read: its kind, its number, how many of its kind waited before it, overtaken
+            // by.
             let mut waiting: Vec<(ReadKind, u64, u64, u64)> = vec![];
             for number in 0..2000 {
                 match rng.below(5) {

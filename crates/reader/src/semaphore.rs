@@ -10,9 +10,9 @@
 //!                        waiting_for_memory   inactive ─→ evicted
 //! ```
 //!
-//! - Admission takes one of `count` and [`BASE_COST_BYTES`]. Reads of one partition and reads of ranges wait in
-//!   two queues, served by weighted round robin (`admission_queue`). If no read is admitted, the next one is
-//!   admitted regardless of the memory in use.
+//! - Admission takes one of `count` and [`BASE_COST_BYTES`]. Reads of one partition and reads of ranges wait
+//!   in two queues, served by weighted round robin (`admission_queue`). If no read is admitted, the next one
+//!   is admitted regardless of the memory in use.
 //! - A read charges the memory that it holds. Below `memory_bytes` no read waits. Between `memory_bytes` and
 //!   `serialize_multiplier` times that, new reads wait. Above, admitted reads that request more wait too,
 //!   except for one, the blessed read, which may continue so that it finishes and frees its memory. Above
@@ -122,7 +122,7 @@ impl PermitState {
     }
 }
 
-/// Number of a permit of a semaphore. Reused after its read has left.
+/// Number of a permit of a semaphore. Reused after its read has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PermitId(pub(crate) u32);
 
@@ -258,7 +258,7 @@ impl Semaphore {
         self.permits[id.0 as usize].as_mut().expect("a permit that has not left")
     }
 
-    /// The state of a permit. Panics if its read has left.
+    /// The state of a permit. Panics if its read has ended.
     pub fn state(&self, id: PermitId) -> PermitState {
         self.permit(id).state
     }

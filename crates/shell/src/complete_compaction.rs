@@ -13,8 +13,8 @@ fn map_of<'a, 'b>(words: &'b [&'a str]) -> Option<&'b [&'a str]> {
     }
 }
 
-/// Texts that can stand at the cursor, quoted; `None` outside of the map. `words` are the tokens before the word at
-/// the cursor.
+/// Texts that can stand at the cursor, quoted; `None` outside of the map. `words` are the tokens before the
+/// word at the cursor.
 pub fn candidates(words: &[&str]) -> Option<Vec<String>> {
     let map = map_of(words)?;
     let string = |word: &str| word.trim_matches('\'').to_string();

@@ -1,15 +1,15 @@
 //! Suggestions for misspelled names: "did you mean orders?".
 //!
-//! The server's errors have Cassandra's texts, which suggest nothing. The shell knows the names of the schema, and
-//! finds the one nearest to the name in the error.
+//! The server's errors have Cassandra's texts, which suggest nothing. The shell knows the names of the
+//! schema, and finds the one nearest to the name in the error.
 
 use base::suggest::nearest;
 
 use super::complete::table_of;
 use super::names::Names;
 
-/// The known name that is nearest to the unknown name in the server's `error` about `statement`; `None` if the error
-/// is about something else, or no name is near.
+/// The known name that is nearest to the unknown name in the server's `error` about `statement`; `None` if
+/// the error is about something else, or no name is near.
 pub fn suggestion<'a>(
     names: &'a Names,
     keyspace: Option<&str>,

@@ -4,8 +4,7 @@
 //! A file name consists of version, generation, format and component, joined by dashes. All files with the
 //! same first three parts form one SSTable ([`SSTableName`]). A generation is a number or a time-based UUID
 //! of 28 characters. A component that this build does not know keeps its name, since another or a newer
-//! writer may have added it. Source: facts `sstable-format.md` §2; Cassandra's `Descriptor`,
-//! `UUIDBasedSSTableId`.
+//! writer may have added it. Source: Cassandra's `Descriptor`, `UUIDBasedSSTableId`.
 
 use std::fmt;
 use std::str::FromStr;

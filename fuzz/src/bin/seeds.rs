@@ -1,8 +1,8 @@
-//! Writes the seeds that encoders make: `cargo run -p fuzz --bin seeds`. What it writes is in git; run it
-//! again when a
-//! format or an input's layout changes.
+//! Writes the seeds of the fuzz targets with the encoders: `cargo run -p fuzz --bin seeds`. The seeds are in
+//! git; run the program again after a change of a format or of the layout of an input.
 //!
-//! SSTables of Cassandra's come from `testdata/`, small ones only; those of version `me` are written here.
+//! SSTables of Cassandra are copied from `testdata/` if they are small; those of version `me` are written
+//! here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,11 +30,11 @@ use sstable::name::{Component, Generation, SSTableName};
 use sstable::version::Version;
 use sstable::write::{WriteOptions, write_reader};
 
-/// Statements whose paging states are seeds; places as in the target `paging_states`.
+/// Statements whose paging states are seeds, each with its index in the target `paging_states`.
 const PAGED: [(u8, &str); 3] =
     [(0, "SELECT * FROM wide"), (3, "SELECT k, count(*) FROM wide GROUP BY k, c"), (7, "SELECT * FROM pair")];
 
-/// SSTables of Cassandra's: the smallest of each version with rows, indexes, deletions and compressors of
+/// SSTables of Cassandra: the smallest of each version with rows, indexes, deletions and compressors of
 /// interest.
 const SAMPLES: [&str; 12] = [
     "cassandra-4.1/keys/data/keys/no_columns-",
@@ -142,7 +142,7 @@ fn mutations_and_log(out: &Out) {
         for round in 0..3 {
             let mut bytes = vec![];
             codec::encode(&sample::mutation(&mut rng, table, &Variety::default()), &mut bytes);
-            // The target puts version and id in front.
+            // The target prepends version and id.
             let seed = [&[number as u8], &bytes[17..]].concat();
             out.write("mutations", &format!("{}-{round}", table.name), &seed);
             let mut payload = (bytes.len() as u32).to_be_bytes().to_vec();
@@ -178,7 +178,7 @@ fn manifest() -> Vec<u8> {
     bytes
 }
 
-/// With the bit that has the target put the checksum right, and so without one.
+/// Records without a checksum. The bit 0x80 makes the target append a valid one.
 fn records(out: &Out) {
     let name = |number| SSTableName::big(Version::Me, Generation::Number(number));
     let record = Record { outputs: vec![name(9)], inputs: vec![name(3), name(4)] };
@@ -336,7 +336,8 @@ fn own_sstables() -> Vec<(String, Version, Files)> {
     found
 }
 
-/// Each SSTable as a whole, and its components for the target of components: number and version in front.
+/// Writes each SSTable as a whole, and its components for the target `sstable_components`, each after the
+/// number of the component and the version.
 fn sstable_seeds(out: &Out, sstables: &[(String, Version, Files)]) {
     let numbers = [
         (Component::Statistics, 0),

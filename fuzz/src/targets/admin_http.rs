@@ -1,7 +1,7 @@
-//! Any answer of an admin API is one or is refused by nodetool; any headers pass the guard or are refused
-//! with a status.
+//! nodetool parses or refuses any bytes as an answer of the admin API. The guard admits any request headers
+//! or refuses them with a status.
 //!
-//! The first byte chooses.
+//! The first byte selects what is tested.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use messina::nodetool::http::{parse, query};

@@ -1,9 +1,8 @@
-//! Any files in the directory of the commit log are read back or reported: segments as they are, segments
-//! whose chunks have right
-//! checksums around any entries, and manifests.
+//! A replay reads or reports any files in the directory of the commit log: segments of any bytes, segments
+//! with any entries in chunks with valid checksums, and manifests.
 //!
-//! The input is a list of files (`crate::files`). The lower bits of a kind say what the file is, the
-//! upper ones which number it has.
+//! The input is a list of files (`crate::files`). The lower three bits of a kind select the type of the file,
+//! the upper bits its number.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +35,8 @@ fn file(kind: u8, bytes: &[u8]) -> (String, Vec<u8>) {
     }
 }
 
-/// A sound segment: each file inside `bytes` is the payload of a chunk, and its kind has the flags of the
-/// header.
+/// A valid segment: each file inside `bytes` is the payload of a chunk, and the kind of the file contains the
+/// flags of the chunk's header.
 fn segment(id: u64, bytes: &[u8]) -> Vec<u8> {
     let mut segment = format::encode_segment_header(id, id).to_vec();
     segment.resize(FIRST_CHUNK_BYTES as usize, 0);

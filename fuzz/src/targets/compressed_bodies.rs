@@ -1,8 +1,7 @@
-//! Any body of a frame decompresses within the limit or is refused; what was compressed comes back.
-//! COMPRESSION of STARTUP is a known
-//! name or none.
+//! Any body of a frame decompresses within the limit or is refused. A body that is compressed and
+//! decompressed is unchanged. Any text is a compression name of STARTUP or is refused.
 //!
-//! The first byte chooses the codec and the direction.
+//! The first byte selects the codec.
 
 use protocol::Compression;
 

@@ -1,4 +1,6 @@
-//! Any text is a configuration, a model of disks, or neither, with an error that says where.
+//! Any text is a valid configuration or disk model, or gives an error with its position.
+//!
+//! The first byte selects the kind of text.
 
 use std::path::Path;
 

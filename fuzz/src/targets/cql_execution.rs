@@ -1,8 +1,7 @@
-//! Any script with any values runs on a storage in memory: each statement gives an outcome or an error,
-//! and pages have what the
-//! whole result has.
+//! Any script with any values runs on a storage in memory: each statement returns an outcome or an error, and
+//! the pages of a result together equal the unpaged result.
 //!
-//! The text ends at the first byte 0; the bytes behind it are bound to markers, each value with its
+//! The text ends at the first byte 0. The bytes after it are the values of the bind markers, each with its
 //! length in one byte.
 
 use crate::storage::{RESULT_ROWS_MAX, run, storage};
@@ -65,7 +64,7 @@ fn check_pages(
         let page = match outcome {
             Ok(Outcome::Rows(page)) => page,
             Ok(_) => panic!("rows become something else in pages: {text}"),
-            // ORDER BY with IN and others say that they cannot be paged.
+            // Some statements cannot be paged, for example ORDER BY with IN.
             Err(_) => return,
         };
         rows += page.count();

@@ -1,5 +1,5 @@
-//! Any text is a statement that prints as itself, or an error that says where; a script is cut between
-//! characters.
+//! Any text is a statement that prints as itself, or an error with its position. A script is split into
+//! statements only between characters.
 
 use syntax::{Selection, Statement, parse, split_statements, tokens};
 
@@ -24,7 +24,7 @@ pub fn examine(data: &[u8]) {
         items.iter().for_each(|item| drop(item.column_name()));
     }
     let printed = parsed.statement.to_string();
-    // What is not read is not printed.
+    // Unsupported statements are not parsed completely, so they are not printed.
     if !matches!(parsed.statement, Statement::Unsupported(_)) && !printed.contains('…') {
         assert_eq!(parse(&printed).as_ref(), Ok(&parsed), "{printed}");
     }

@@ -1,16 +1,16 @@
-//! Any bytes on a connection, in any pieces, are messages or errors; memory stays bounded; what was
-//! understood
-//! is written the same way again.
+//! Any bytes on a connection, in any pieces, are messages or errors, and memory stays bounded. A decoded
+//! message is encoded again, and decodes to the same message.
 //!
-//! Run by `fuzz/run.sh frame_decoding`, as every target is by its name.
+//! `fuzz/run.sh frame_decoding` runs this target; every target runs by its name.
 
 use protocol::client::{RequestHead, ResponseMessage, write_request};
 use protocol::{Compression, Inbound, Outbound, ProtocolVersion, RequestMessage, Side};
 
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-// First byte: who reads, and what was agreed before; second: the length of pieces; the rest is the stream.
-// With the bit 0x20 it is put into segments first: a fuzzer does not guess checksums.
+// The first byte selects the reading side, version and compression; the second is the length of the pieces;
+// the other bytes are the stream. With the bit 0x20 the stream is first put into segments, because a fuzzer
+// does not guess checksums.
 pub fn examine(data: &[u8]) {
     let [setup, piece_bytes, stream @ ..] = data else { return };
     let side = if setup & 1 == 0 { Side::Server } else { Side::Client };
@@ -63,7 +63,7 @@ fn check_again(message: &RequestMessage<'_>, version: ProtocolVersion) {
     };
     let mut bytes = Vec::new();
     write_request(&mut bytes, &head, &message.request);
-    // v5 without segments, as before STARTUP, takes no more than this.
+    // Before STARTUP, v5 has no segments and accepts no larger message.
     if version.has_segments() && bytes.len() > 100_000 {
         return;
     }

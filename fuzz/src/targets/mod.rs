@@ -1,10 +1,9 @@
-//! All fuzz targets, by name: each is a function that takes any bytes and must not panic.
+//! All fuzz targets, by name. Each is a function that accepts any bytes and must not panic.
 //!
-//! `fuzz/run.sh` has libFuzzer call them, each in a program of its own (`fuzz/fuzz_targets/`) with
-//! AddressSanitizer: libFuzzer looks
-//! through all counters of a program after each input, and one program of all targets ran the small ones
-//! at a third of the speed.
-//! `cargo test -p fuzz` calls each target with its seeds.
+//! `fuzz/run.sh` runs each target with libFuzzer and AddressSanitizer, in a separate program
+//! (`fuzz/fuzz_targets/`). libFuzzer reads all counters of a program after each input; in one program with
+//! all targets the small targets ran at a third of the speed. `cargo test -p fuzz` calls each target with its
+//! seeds.
 
 pub mod admin_http;
 pub mod commit_log;
@@ -35,7 +34,7 @@ macro_rules! targets {
     };
 }
 
-/// All of them.
+/// All fuzz targets.
 pub const TARGETS: &[Target] = targets![
     admin_http,
     commit_log,
@@ -78,11 +77,11 @@ mod tests {
         for target in &targets {
             let path = format!("{}/fuzz_targets/{target}.rs", env!("CARGO_MANIFEST_DIR"));
             let program = fs::read_to_string(&path).expect("a program");
-            // Programs are compiled by fuzz/run.sh alone: this keeps them as they are.
+            // Only fuzz/run.sh compiles these programs, so the test compares their text.
             let calls = format!("fuzz_target!(|data: &[u8]| fuzz::targets::{target}::examine(data));\n");
             assert!(program.ends_with(&calls), "{path} does not end with {calls}");
         }
-        // Beside the directories of seeds stands the dictionary of CQL's words.
+        // `cql` is the dictionary of CQL keywords, not a directory of seeds.
         let seeds: BTreeSet<String> = names_in("seeds").into_iter().filter(|name| name != "cql").collect();
         assert_eq!(targets, seeds);
     }

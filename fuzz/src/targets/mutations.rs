@@ -1,7 +1,7 @@
-//! Any bytes are a mutation of a table as the commit log has it, or are refused; what was read is written
-//! so that it is read again.
+//! Any bytes are a mutation in the format of the commit log, or are refused. A decoded mutation is encoded
+//! again, and decodes to the same mutation.
 //!
-//! The first byte chooses the table, whose id stands in front of the rest.
+//! The first byte selects the table; the table's id is inserted before the other bytes.
 
 use base::rng::Rng;
 use model::sample::{self, Variety};

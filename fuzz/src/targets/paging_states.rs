@@ -1,6 +1,6 @@
 //! Any bytes are a paging state of a SELECT, or are refused.
 //!
-//! The first byte chooses the statement, the second the rows of a page.
+//! The first byte selects the statement, the second the number of rows per page.
 
 use crate::storage::{run, storage};
 use cql::Outcome;
@@ -23,7 +23,7 @@ pub fn examine(data: &[u8]) {
     let storage = storage();
     let page_rows = Some(u32::from(page_rows % 4) + 1);
     let mut state = Some(state.to_vec());
-    // A place far ahead gives no rows; one that was made up ends as every other.
+    // A position after the last row gives no rows; paging from an invented position also ends.
     for _ in 0..50 {
         let Some(given) = state else { return };
         match run(&storage, text, &Values::default(), page_rows, Some(&given)) {

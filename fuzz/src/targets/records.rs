@@ -1,8 +1,8 @@
-//! Any bytes are a compaction record, an SSTable manifest, a truncation record or a manifest of the
-//! commit log, or are refused; what was read is
-//! written so that it is read again.
+//! Any bytes are a compaction record, an SSTable manifest, a truncation record, or a manifest or segment
+//! header of the commit log, or are refused. A decoded record is encoded again, and decodes to the same
+//! record.
 //!
-//! The first byte chooses the record, and whether its checksum is put right first.
+//! The first byte selects the kind of record, and whether a valid checksum is appended first.
 
 use crate::{manifest_file, with_crc, with_crc_line};
 use engine::commitlog::format;

@@ -1,8 +1,7 @@
-//! Any CompressionInfo.db is read or refused, and comes back as it was; any payload decompresses to the
-//! wanted length or
-//! is refused, and what was compressed comes back.
+//! Any CompressionInfo.db is decoded or refused; encoding it again gives an equal value. Any payload
+//! decompresses to the wanted length or is refused. A chunk that is compressed and decompressed is unchanged.
 //!
-//! The first two bytes choose what is done with the rest.
+//! The first two bytes select the test and its method.
 
 use model::Codec;
 use sstable::codec::{Compressor, Decompressor, Method};
@@ -18,7 +17,7 @@ const CODECS: [Codec; 6] = [
     Codec::Deflate,
     Codec::Zstd { level: 1 },
 ];
-/// No chunk of ordinary SSTables is longer.
+/// Chunks of ordinary SSTables are not longer.
 const WANTED_BYTES_MAX: usize = 256 * 1024;
 
 pub fn examine(data: &[u8]) {

@@ -1,7 +1,7 @@
-//! Any bytes are a component of an SSTable of any version, or are refused; memory stays in proportion to
-//! them.
+//! Any bytes are a component of an SSTable of any version, or are refused. Memory stays proportional to the
+//! length of the input.
 //!
-//! The first byte chooses the component, the second the version.
+//! The first byte selects the component, the second the version.
 
 use sstable::component::clustering::RawPrefix;
 use sstable::component::crc::ChunkCrcs;

@@ -1,8 +1,7 @@
-//! Any files are an SSTable or are refused: what opens is read in both directions, by key and by row,
-//! dumped, verified and salvaged,
-//! and each step gives an answer or an error.
+//! Any files are an SSTable or are refused. An SSTable that opens is read in both directions, by key and by
+//! row, dumped, verified and salvaged; each step returns a result or an error.
 //!
-//! The layout of an input is in `crate::sstable_input`.
+//! `crate::sstable_input` describes the layout of an input.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -20,7 +19,7 @@ use sstable::tools::{ScrubRounds, metadata_text};
 const DIR: &str = "/data/ks/t";
 const CLASS: IoClass = IoClass::Statement;
 const CACHE_BYTES: usize = 1 << 18;
-/// Inputs are small: whoever reads more fragments than this is in a circle.
+/// Inputs are small: a reader that returns more fragments than this is in an endless loop.
 const FRAGMENTS_MAX: usize = 200_000;
 const KEYS_MAX: usize = 3;
 const DUMP: DumpOptions = DumpOptions { raw_times: false, now_s: 1_700_000_000 };
@@ -88,7 +87,7 @@ async fn question(sstable: &Rc<SSTable>) {
     }
 }
 
-/// All that a read gives; `dump` has it printed too.
+/// Reads all fragments, and prints them if `dump` has a schema.
 async fn read(
     sstable: &Rc<SSTable>,
     spec: &ReadSpec,

@@ -1,9 +1,9 @@
-//! Any bytes are a value of a type or are refused, and any text, JSON or name of a type is understood or
-//! refused. What was understood
-//! comes back: bytes → text → bytes, bytes → JSON → bytes, type → name → type.
+//! Any bytes are a value of a type or are refused, and any text, JSON or type name is parsed or refused.
+//! Printed values and types can be parsed again: bytes → text → bytes, bytes → JSON → bytes, type → name →
+//! type.
 //!
-//! The text of a type ends at the first byte 0; behind it stand the bytes of a value, which are tried as
-//! text too.
+//! The name of the type ends at the first byte 0. The bytes after it are the value, and are also parsed as
+//! text.
 
 use model::CqlType;
 use model::counter;
@@ -32,7 +32,7 @@ pub fn examine(data: &[u8]) {
 }
 
 fn check_value(cql_type: &CqlType, bytes: &[u8]) {
-    // Whatever the bytes are, these are total.
+    // These functions accept any bytes.
     let (text, json, raw) = (cql_type.text_of(bytes), cql_type.json_of(bytes), cql_type.raw_text_of(bytes));
     let _ = (cql_type.compare(bytes, &bytes[..bytes.len() / 2]), cql_type.bytes_of_raw_text(&raw));
     assert!(cql_type.compare(bytes, bytes).is_eq());
@@ -40,7 +40,7 @@ fn check_value(cql_type: &CqlType, bytes: &[u8]) {
         if let Ok(bytes) = cql_type.bytes_of(given) {
             cql_type.validate(&bytes).expect("a literal gives a value of the type");
         }
-        // In hexadecimal any bytes can be said.
+        // Hexadecimal text can express any bytes.
         let _ = cql_type.bytes_of_raw_text(given);
         if let Ok(json) = Json::parse(given)
             && let Ok(bytes) = cql_type.bytes_of_json(&json)
@@ -57,7 +57,7 @@ fn check_value(cql_type: &CqlType, bytes: &[u8]) {
     {
         cql_type.validate(&encoded).expect("a value is encoded as its type has it");
     }
-    // The empty value of a number has no text of its own; sets may repeat elements that text does not.
+    // An empty value of a number has no text; the bytes of a set may repeat elements, its text does not.
     if let Ok(again) = cql_type.bytes_of(&text)
         && !bytes.is_empty()
     {

@@ -1,4 +1,4 @@
-//! SSTables from elsewhere are brought into levels.
+//! Reshape into levels: moves or merges SSTables from elsewhere until no level has overlaps.
 
 use super::Leveled;
 use super::levels::{LEVELS, Levels};
@@ -7,8 +7,9 @@ use crate::reshape::{Reshape, of_tiers, plan};
 use crate::tiers::Run;
 use crate::view::TableView;
 
-/// Of levels: what does not overlap goes where there is room for it; too much in level 0 is merged; a level whose SSTables
-/// overlap is merged as a whole. O(n log n).
+/// The next job of a reshape into levels. SSTables of level 0 that do not overlap go to the level that fits
+/// their size; otherwise too many SSTables in level 0 are merged by size; otherwise a level with too many
+/// overlaps is merged as a whole. O(n log n).
 pub fn of_levels(strategy: &Leveled, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
     let levels = Levels::new(view.free());
     let zero = levels.at(0);

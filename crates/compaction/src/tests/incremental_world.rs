@@ -212,8 +212,8 @@ proptest! {
         trial.check();
     }
 
-    /// The guarantee of `incremental::space`: the disk has space for all live data and all tombstones that must be
-    /// kept (at most each row once), a flush, and three SSTables. Flushes wait for the reserve.
+    /// The guarantee of `incremental::space`: the disk has space for all live data and all tombstones that
+    /// must be kept (at most each row once), a flush, and three SSTables. Flushes wait for the reserve.
     #[test]
     fn a_disk_that_holds_what_lives_is_never_full(
         ops in prop::collection::vec(op(), 1..80),

@@ -1,4 +1,4 @@
-//! SSTables from elsewhere are brought into windows.
+//! Reshape into windows: splits SSTables from elsewhere by time windows and merges those of one window.
 
 use super::TimeWindow;
 use crate::plan::Plan;
@@ -7,8 +7,9 @@ use crate::strategy::Strategy;
 use crate::tiers::Run;
 use crate::view::{SSTableView, TableView};
 
-/// Of windows: SSTables with writes of several windows first, those with the oldest data and as many as take a tenth of
-/// the free space; then window by window as of sizes. O(n log n).
+/// The next job of a reshape into windows. SSTables that span several windows come first: those with the
+/// oldest data, together at most a tenth of the free space, but at least one. Then the SSTables of each
+/// window are reshaped by sizes ([`of_tiers`]). O(n log n).
 pub fn of_windows(strategy: &TimeWindow, view: &TableView<'_>, mode: Reshape) -> Option<Plan> {
     let layout = strategy.layout(0);
     let spans =

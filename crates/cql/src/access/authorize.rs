@@ -1,11 +1,11 @@
 //! Decides whether a user may execute a statement.
 //!
-//! Statements on data know at their preparation which permissions on which tables they need ([`TableNeed`]); the
-//! node answers from a cache of the connection ([`Coordinator::table_permissions`]). All other statements are
-//! rare: [`required`] names the permission and the resource, and [`check`] asks the roles of the catalog.
+//! Statements on data know at their preparation which permissions on which tables they need ([`TableNeed`]);
+//! the node answers from a cache of the connection ([`Coordinator::table_permissions`]). All other statements
+//! are rare: [`required`] names the permission and the resource, and [`check`] asks the roles of the catalog.
 //!
-//! Tables that drivers need for their discovery are readable without a permission. Error messages are those of
-//! Cassandra (source: 5.0 `service/ClientState.java` and `authorize` of each statement).
+//! Tables that drivers need for their discovery are readable without a permission. Error messages are those
+//! of Cassandra (source: 5.0 `service/ClientState.java` and `authorize` of each statement).
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ pub(crate) struct TableNeed {
 }
 
 impl TableNeed {
-    /// What a SELECT needs; nothing for the tables of the driver's discovery.
+    /// The permission that a SELECT needs; `None` for tables that drivers read for discovery.
     pub fn read(table: &Arc<TableSchema>) -> Option<Self> {
         let is_open = is_readable_by_all(&table.keyspace, &table.name);
         (!is_open).then(|| Self { table: table.clone(), permission: Permission::Select })
     }
 
-    /// What INSERT, UPDATE, DELETE and TRUNCATE need.
+    /// The permission that INSERT, UPDATE, DELETE and TRUNCATE need.
     pub fn write(table: &Arc<TableSchema>) -> Self {
         Self { table: table.clone(), permission: Permission::Modify }
     }
@@ -73,7 +73,7 @@ fn denied(user: Option<&str>, permission: Permission, resource: &Resource) -> Cq
 }
 
 /// Whether the user has a permission on the resource or on a group that it belongs to. Without an authorizer
-/// everybody has.
+/// every user has all permissions.
 pub(crate) fn may<C: Coordinator>(
     coordinator: &C,
     catalog: &Catalog,
@@ -132,7 +132,7 @@ pub(crate) fn required(
             let indexed = catalog.indexed_table(&keyspace(&drop.name)?, &drop.name.name.text)?;
             (Permission::Alter, Resource::table(&indexed.schema.keyspace, &indexed.schema.name))
         }
-        // Statements on data have their own needs, and statements on roles check permissions where they run.
+        // Statements on data are checked by `TableNeed`, statements on roles where they are executed.
         Statement::Select(_)
         | Statement::Insert(_)
         | Statement::Update(_)
@@ -162,8 +162,7 @@ fn created(statement: &Statement, in_use: Option<&str>) -> Vec<Resource> {
     }
 }
 
-/// Adds the creator's permissions on what the statement creates to its change of the schema. Both become
-/// visible together.
+/// Adds the permissions of the creator on the new objects to the schema change. Both become visible together.
 pub(crate) fn with_creator<C: Coordinator>(
     coordinator: &C,
     statement: &Statement,

@@ -165,7 +165,7 @@ struct Walked {
     shown_rows: u64,
 }
 
-/// Collects the rows that the read has left, including dead rows.
+/// Collects the rows that the read still has to return, including dead rows.
 fn walked(
     schema: &Arc<TableSchema>,
     source: &MemorySource,

@@ -15,7 +15,7 @@
 //! The manifest also lists the commit log entries that these SSTables contain ([`Flushed`]). If a start finds
 //! every SSTable unchanged, it does not replay these entries; otherwise it replays all.
 //!
-//! The layout is in `docs/formats/roster.md`.
+//! The layout is in `docs/formats/sstable-manifest.md`.
 
 mod flushed;
 
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_worked_example_of_the_format_page() {
-        let page = include_str!("../../../../docs/formats/roster.md");
+        let page = include_str!("../../../../docs/formats/sstable-manifest.md");
         let (_, example) = page.split_once("```text\n").expect("the page has an example");
         let (example, _) = example.split_once("```").expect("the example ends");
         let listed = |number, crc| {

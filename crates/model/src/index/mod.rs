@@ -1,14 +1,14 @@
 //! Secondary indexes of a table: their definitions, and the terms under which rows are found.
 //!
 //! An index maps a *term* to *postings*. A term is a value of the indexed column in a byte form that compares
-//! with `memcmp` as the values compare in CQL ([`encode_term`]). A posting names a row, or a whole partition if
-//! the column is static or part of the partition key. [`IndexTerms`] returns the terms of data; it is used by
-//! the writer of an SSTable, by the memtable and by the planner of reads, which therefore agree.
+//! with `memcmp` as the values compare in CQL ([`encode_term`]). A posting names a row, or a whole partition
+//! if the column is static or part of the partition key. [`IndexTerms`] returns the terms of data; it is used
+//! by the writer of an SSTable, by the memtable and by the planner of reads, which therefore agree.
 //!
 //! Postings are *candidates*: data of one source is indexed without a look at the other sources, so a posting
 //! may name a row whose value was overwritten, deleted or has expired. A reader of an index reads the row and
-//! compares. The opposite never occurs: a row that a read returns with a value is under its term in the source
-//! that holds the value.
+//! compares. The opposite never occurs: a row that a read returns with a value is under its term in the
+//! source that holds the value.
 
 mod analysis;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! | type | form |
 //! |---|---|
 //! | integers of a fixed length, `timestamp` | the bytes with the sign bit inverted |
-//! | `float`, `double` | the bits such that they rise with the number; all NaNs are one term |
+//! | `float`, `double` | the bits, changed so that they sort like the numbers; all NaNs are one term |
 //! | `varint` | a byte for sign and length, then the shortest two's complement |
 //! | `decimal` | sign, exponent and decimal digits without trailing zeros: `1.0` and `1.00` are one term |
 //! | `uuid`, `timeuuid` | version and time first, as they compare |
@@ -12,8 +12,8 @@
 //! | `blob`, `date`, `time`, `inet`, others | the bytes |
 //! | collections, tuples, user-defined types, vectors | the terms of the elements with their lengths; equality only |
 //!
-//! An empty value of any scalar type is the empty term, which sorts first. Bytes that are not a value of the
-//! type are a term too, so that the index of damaged data can be built; their order is not defined.
+//! An empty value of any scalar type is the empty term, which sorts first. Invalid bytes of the type
+//! have a term too, so that an index of damaged data can be built; their order is not defined.
 
 use super::TermAnalysis;
 use super::analysis::analyse;
@@ -150,8 +150,8 @@ fn push_uuid(out: &mut Vec<u8>, ty: &CqlType, value: &[u8]) {
 /// Lengths up to this are part of the first byte.
 const SHORT_VARINT_BYTES: usize = 0x7e;
 
-/// Numbers of the same sign and length compare as their bytes; the first byte rises from long negative to long
-/// positive numbers.
+/// Numbers of the same sign and length compare as their bytes; the first byte rises from long negative to
+/// long positive numbers.
 fn push_varint(out: &mut Vec<u8>, value: &[u8]) {
     let bytes = varint::minimal(value);
     let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);

@@ -2,9 +2,9 @@
 //!
 //! The arithmetic is implemented here because CQL's range is wider than that of the libraries: a `date`
 //! ranges from year -5877641 to 5881580, a `timestamp` to ±292 million. A time zone is an offset, `Z`, `UTC`
-//! or `GMT`, of which the latter two may be followed by an offset, or a region of the IANA time zone database,
-//! which is built in (jiff). In a timestamp, a day of 29 to 31 that its month does not have becomes the last
-//! day of the month, and 24:00 is the start of the next day. In a date, the day must exist.
+//! or `GMT`, of which the latter two may be followed by an offset, or a region of the IANA time zone
+//! database, which is built in (jiff). In a timestamp, a day of 29 to 31 that its month does not have becomes
+//! the last day of the month, and 24:00 is the start of the next day. In a date, the day must exist.
 //!
 //! Source: the texts that Cassandra 5.0 accepts; `serializers/{SimpleDate,Time,Timestamp}Serializer.java`.
 

@@ -316,7 +316,7 @@ impl CqlType {
     /// length.
     ///
     /// This is the table of the format, not the width in CQL: tinyint, smallint, date and time are stored
-    /// with a length. Source: facts `sstable-format.md` §3.
+    /// with a length. Source: `valueLengthIfFixed` in Cassandra's `db/marshal/*Type.java`.
     pub fn sstable_fixed_len(&self) -> Option<usize> {
         match self {
             Self::Empty => Some(0),

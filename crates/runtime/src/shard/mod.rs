@@ -3,7 +3,8 @@
 //! A task has one allocation (`async_task`) and never leaves its shard. The shard keeps a waker for each of
 //! its live tasks, so that a stop drops every future, whatever it waits for.
 //!
-//! The modules below are what it is made of: its queues, its timers, its files and sockets, and what a back end must offer.
+//! The modules of this folder are the parts of a shard: queues, timers, files, sockets, and the interface
+//! that a back end implements.
 
 pub(crate) mod backend;
 pub(crate) mod file;

@@ -114,8 +114,9 @@ impl Inbox {
 
     /// Rings the doorbell unless the owner will certainly check its inbox before it sleeps.
     ///
-    /// The owner stores `asleep`, fences, and loads `has_messages`. The sender stores `has_messages`, fences, and
-    /// loads `asleep`. Both fences are sequentially consistent, so at least one side sees the other's store.
+    /// The owner stores `asleep`, fences, and loads `has_messages`. The sender stores `has_messages`, fences,
+    /// and loads `asleep`. Both fences are sequentially consistent, so at least one side sees the other's
+    /// store.
     pub(crate) fn ring_if_asleep(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed)

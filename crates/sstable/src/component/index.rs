@@ -13,7 +13,8 @@
 //! both in a slice in memory.
 //!
 //! The width of the last block includes the partition's end byte in files of some writers and not in others,
-//! so the position of the next partition must never be derived from it. Source: facts `sstable-format.md` §6.
+//! so the position of the next partition must never be derived from it. Source: Cassandra's
+//! `RowIndexEntry`, `IndexInfo`, `BigTableWriter`.
 
 use base::bytes::{Take, put_u16_bytes};
 use base::vint;

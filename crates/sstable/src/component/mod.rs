@@ -3,7 +3,8 @@
 //! Decoding is total: any bytes give a value or a [`FormatError`], and the memory is proportional to the
 //! number of bytes. Rows and cells of Data.db are not decoded here, because they need the data model. The
 //! parts that Data.db shares with Index.db and Statistics.db are here: clustering values ([`clustering`]) and
-//! deletion times ([`deletion_time`]). Layouts: facts `sstable-format.md`; `docs/formats/` for Messina.db.
+//! deletion times ([`deletion_time`]). Each module documents its layout; that of Messina.db is in
+//! `docs/formats/messina-db.md`.
 
 pub mod clustering;
 pub mod compression_info;

@@ -1,9 +1,10 @@
 //! A single-flight cache: values read from files, by file and number, together with the loads that are in
 //! flight.
 //!
-//! 1. [`LoadingCache::look`] finds the value, a load of it that another reader has begun ([`PendingLoad`]), or nothing.
-//! 2. A reader that finds nothing begins a load ([`LoadingCache::begin`]) and completes it with the values or with
-//!    an error.
+//! 1. [`LoadingCache::look`] finds the value, a load of it that another reader has begun ([`PendingLoad`]),
+//!    or nothing.
+//! 2. A reader that finds nothing begins a load ([`LoadingCache::begin`]) and completes it with the values or
+//!    with an error.
 //! 3. A reader that finds a flight waits for it and gets the same result. If the loading reader is dropped
 //!    during the load, the waiting readers search again, and one of them loads.
 //!

@@ -9,7 +9,7 @@
 //! Parsing has two steps. [`parse_head`] determines the kind of a row or marker, its clustering values, its
 //! end, and the start of the one before it. The body is decoded only if it is wanted (`row`,
 //! [`Bases::deletion`]). A head that extends beyond the window is not an error but [`Stop::Short`]; a body
-//! must fit into its stored size. Source: facts `sstable-format.md` §4.
+//! must fit into its stored size. Source: Cassandra's `UnfilteredSerializer`, `ClusteringPrefix`.
 
 use std::cmp::Ordering;
 

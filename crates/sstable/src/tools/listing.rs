@@ -246,9 +246,8 @@ fn option_text(value: &[u8]) -> String {
     }
 }
 
-/// Prints CompressionInfo.db; `dictionary_bytes` is the length of its dictionary, which an open SSTable keeps apart,
-/// `file_bytes` that of Data.db. With `chunks` also the location of every
-/// chunk.
+/// Prints CompressionInfo.db; `dictionary_bytes` is the length of its dictionary, which an open SSTable keeps
+/// apart, `file_bytes` that of Data.db. With `chunks` also the location of every chunk.
 pub fn compression_info_text(
     info: &CompressionInfo,
     dictionary_bytes: Option<usize>,

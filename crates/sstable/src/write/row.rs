@@ -7,7 +7,8 @@
 //! ```
 //! Times are differences to the header's bases, in wrapping arithmetic. A cell with the timestamp of the row
 //! marker, or with its TTL and expiry, does not repeat them. The row marker stores the TTL before the expiry,
-//! a cell the expiry before the TTL; the format requires this. Source: facts `sstable-format.md` §4.
+//! a cell the expiry before the TTL; the format requires this. Source: Cassandra's
+//! `UnfilteredSerializer`, `Cell`, `Columns`.
 
 use base::bytes::put_vint_bytes;
 use base::vint;

@@ -1,5 +1,6 @@
 //! A digest of the answer to each query of a file, in the form that the programs of all languages agree on
-//! (tests/drivers/debian/README.md). A line of the file: name, page size, CQL, text parameters, separated by tabs.
+//! (tests/drivers/debian/README.md). A line of the file: name, page size, CQL, text parameters, separated by
+//! tabs.
 
 use crate::{Verdict, connect};
 use futures::TryStreamExt;
