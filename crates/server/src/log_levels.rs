@@ -35,16 +35,10 @@ pub const LOGGERS: &[&str] = &[
 /// # Errors
 /// There is none; the text has those that there are.
 pub fn logger(name: &str) -> Result<&'static str, String> {
-    let names = || LOGGERS.iter().copied();
-    let found = names().find(|known| known.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| match nearest(name, names()) {
+    let found = LOGGERS.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
+    found.ok_or_else(|| match nearest(name, LOGGERS.iter().copied()) {
         Some(meant) => format!("there is no logger {name}; did you mean {meant}?"),
-        None => {
-            format!(
-                "there is no logger {name}; there are: {ROOT}, {}",
-                names().collect::<Vec<_>>().join(", ")
-            )
-        }
+        None => format!("there is no logger {name}; there are: {ROOT}, {}", LOGGERS.join(", ")),
     })
 }
 

@@ -39,8 +39,6 @@ pub struct FlushStats {
     pub uncompressed_bytes: u64,
     /// Bytes of Data.db.
     pub data_bytes: u64,
-    /// The error of the last attempt, if it failed; it is retried.
-    pub last_error: Option<String>,
 }
 
 /// The flushes of one shard.
@@ -194,10 +192,7 @@ impl FlushQueue {
                     if let FlushError::Log(failed) = &error {
                         *self.log_failed.borrow_mut() = Some(failed.clone());
                     }
-                    self.count(|stats| {
-                        stats.failures += 1;
-                        stats.last_error = Some(error.to_string());
-                    });
+                    self.count(|stats| stats.failures += 1);
                     self.put_behind(&job, &error, no_space);
                     self.ended.signal();
                     // A task that waits for this flush to free a log segment may give up now.
@@ -296,7 +291,6 @@ impl FlushQueue {
             flushes.set(flushes.get() + 1);
             self.count(|stats| {
                 stats.flushes += 1;
-                stats.last_error = None;
                 stats.memtable_bytes += memtable_bytes as u64;
                 stats.uncompressed_bytes += written.uncompressed_bytes;
                 stats.data_bytes += written.data_bytes;

@@ -7,6 +7,7 @@ use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
 use model::{PartitionRange, TableSchema};
 use runtime::Shard;
+use runtime::log_capture::LogCapture;
 use runtime::sim::{SimOptions, SimWorld};
 use std::sync::Arc;
 
@@ -79,6 +80,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_loses_nothing() {
         let node_1 = world.start_node(|_| async {}).unwrap();
         let table = world.block_on(&node_1, 0, |shard| async move { open(&shard).await }).unwrap();
         let room = world.disk().used_bytes() + 700_000 + seed * 13_000;
+        let log = LogCapture::of_this_thread();
         world.set_faults(|faults| faults.capacity_bytes = Some(room));
         let t = table.clone();
         let written = world.block_on(&node_1, 0, |shard| async move {
@@ -105,7 +107,21 @@ fn a_full_disk_refuses_writes_serves_reads_and_loses_nothing() {
             assert_eq!(count(&shard, &t).await, written as usize + 1);
         });
         resumed.unwrap_or_else(|stop| panic!("seed {seed}: {stop}"));
-        // All rows survive the end of the process.
+        // The shard that met the full disk has said so, and not each time.
+        let of_disk =
+            ["cannot flush ks.t, and tries again until it can: ", "the commit log cannot grow, and writes "];
+        let lines =
+            log.lines().into_iter().filter(|line| of_disk.iter().any(|text| line.text.starts_with(text)));
+        let lines: Vec<_> = lines.collect();
+        assert!((1..=4).contains(&lines.len()), "seed {seed}: {lines:?}");
+        for line in lines {
+            assert_eq!(
+                (line.level, &*line.target, line.shard),
+                (log::Level::Error, "engine", Some(0)),
+                "{line:?}"
+            );
+        }
+        // And all of it survives the end of the process.
         world.power_loss();
         let node_2 = world.start_node(|_| async {}).unwrap();
         let survived = world.block_on(&node_2, 0, |shard| async move {
@@ -134,6 +150,7 @@ fn a_log_that_cannot_be_written_acknowledges_nothing_and_reads_go_on() {
             };
             faults.write_error_paths = Some(std::rc::Rc::new(is_log));
         });
+        let log = LogCapture::of_this_thread();
         let t = table.clone();
         world
             .block_on(&node_1, 0, |shard| async move {
@@ -147,6 +164,9 @@ fn a_log_that_cannot_be_written_acknowledges_nothing_and_reads_go_on() {
                 assert!(count(&shard, &t).await >= 1, "reads go on");
             })
             .unwrap();
+        let lines = log.texts_of("engine");
+        let failures = lines.iter().filter(|line| line.starts_with("the commit log failed: ")).count();
+        assert_eq!(failures, 1, "seed {seed}: {lines:?}");
         world.set_faults(|faults| faults.write_error_paths = None);
         world.kill();
         let node_2 = world.start_node(|_| async {}).unwrap();
@@ -326,6 +346,7 @@ fn room_on_a_full_disk_ends_the_pause_of_compactions() {
     let table = table.unwrap_or_else(|stop| panic!("{stop}"));
     // Space for the fourth SSTable and for half of the merge of the four.
     let room = world.disk().used_bytes() + 1_100_000;
+    let log = LogCapture::of_this_thread();
     world.set_faults(|faults| faults.capacity_bytes = Some(room));
     let t = table.clone();
     let before = world.block_on(&node_1, 0, move |shard| async move {
@@ -335,6 +356,9 @@ fn room_on_a_full_disk_ends_the_pause_of_compactions() {
     });
     let (sstables, failed, completed) = before.unwrap_or_else(|stop| panic!("{stop}"));
     assert!(sstables > 1 && (4..10).contains(&failed), "{sstables} SSTables, {failed} failures, {completed}");
+    let lines = log.texts_of("compaction");
+    let failures = lines.iter().filter(|line| line.starts_with("a compaction failed: ks.t: ")).count();
+    assert_eq!(failures as u64, failed, "{lines:?}");
     world.set_faults(|faults| faults.capacity_bytes = None);
     let after = world.block_on(&node_1, 0, move |shard| async move {
         shard.sleep_us(5_000_000).await;
