@@ -126,7 +126,7 @@ pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> 
 
 fn flatten(name: &str, value: Value, into: &mut Vec<(String, Given)>) {
     match value {
-        Value::Mapping(mapping) if name == options::LOGGER_LEVELS => {
+        Value::Mapping(mapping) if name == options::LOGGER_LEVELS && !mapping.is_empty() => {
             let part = |(key, value): (&Value, &Value)| Some(format!("{}={}", scalar(key)?, scalar(value)?));
             let parts: Option<Vec<String>> = mapping.iter().map(part).collect();
             let given = parts.map_or(Given::Structure, |parts| Given::One(parts.join(":")));

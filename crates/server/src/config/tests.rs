@@ -76,6 +76,7 @@ fn loggers_have_levels_of_their_own() {
     assert_eq!(section, levels("log_level: warn\nlogger_log_level: CQL=error:compaction=debug"));
     assert_eq!(section.list()[0], ("ROOT", log::LevelFilter::Warn));
     assert_eq!(section.of("compaction"), log::LevelFilter::Debug);
+    assert_eq!(levels("logger_log_level: {}"), Config::default().log.levels());
     assert_eq!(levels("logger_log_level: auto"), Config::default().log.levels());
     assert!(error("logger_log_level: {compactoin: debug}").ends_with("did you mean compaction?"));
     assert!(error("logger_log_level: {cql: loud}").contains("a level of error or warn or "));
