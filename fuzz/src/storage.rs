@@ -2,7 +2,7 @@
 
 use catalog::Catalog;
 use cql::testing::MemoryCoordinator;
-use cql::{Coordinator, Execution, Outcome, Prepared};
+use cql::{Execution, Outcome, Prepared, Storage};
 use model::types::{UdtField, UserType};
 use model::{CqlType, Mutation, PartitionRange, TableSchema};
 use protocol::CqlError;

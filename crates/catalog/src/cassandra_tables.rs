@@ -7,7 +7,7 @@
 
 use crate::definition::CompactDefinition;
 use crate::system::{AUTH, SYSTEM, SYSTEM_SCHEMA};
-use crate::virtual_tables::{Content, DISTRIBUTED, VIEWS_KS};
+use crate::virtual_content::{Content, DISTRIBUTED, VIEWS_KS};
 
 pub(crate) const CASSANDRA_TABLES: &[(Content, CompactDefinition)] = &[
     (

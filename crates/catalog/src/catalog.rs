@@ -14,7 +14,6 @@ use std::sync::Arc;
 use base::HashMap;
 use model::types::{UdtField, UserType};
 use model::{CqlType, TableId, TableSchema};
-use uuid::Uuid;
 
 use crate::access::Access;
 use crate::alter;
@@ -23,7 +22,6 @@ use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
 use crate::keyspace::{Keyspace, check_table_name};
 use crate::settings::{TableSettings, check_options};
-use crate::store;
 use crate::system::{self, is_system_keyspace};
 use crate::user_types::{self, Types};
 use crate::virtual_tables::virtual_tables;
@@ -129,19 +127,6 @@ impl Catalog {
         let types = self.entry(keyspace).map_or(&none, |entry| &entry.types);
         CqlType::from_cql(cql, &|name| user_types::resolve(types, keyspace, name))
             .map_err(|error| CatalogError::Invalid(error.to_string()))
-    }
-
-    /// A UUID computed from the contents of all user keyspaces. Nodes with the same schema have the same
-    /// UUID; clients compare it to check whether nodes agree.
-    pub fn schema_version(&self) -> Uuid {
-        let users = self.inner.keyspaces.iter().filter(|(name, _)| !is_system_keyspace(name));
-        let users = users.map(|(name, entry)| (name.clone(), entry.clone())).collect();
-        let mut bytes = Vec::new();
-        for mutation in store::mutations_for(&Self::empty(), &Self::from_entries(users, Arc::default()), 0, 0)
-        {
-            model::codec::encode(&mutation, &mut bytes);
-        }
-        system::name_uuid(&bytes)
     }
 
     /// The same catalog with this build's system tables, replacing older versions. A node applies it to the

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ::compaction::{StrategySpec, check_options};
 
 use crate::error::{CatalogError, configuration};
-use crate::settings::map;
+use crate::text_map::map;
 
 const PACKAGE: &str = "org.apache.cassandra.db.compaction.";
 

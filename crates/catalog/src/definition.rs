@@ -2,12 +2,25 @@
 
 use std::sync::Arc;
 
-use model::{Column, ColumnId, ColumnKind, Compression, CqlType, KeyColumn, TableOptions, TableSchema};
-
-use crate::system::system_table_id;
+use md5::{Digest, Md5};
+use model::{
+    Column, ColumnId, ColumnKind, Compression, CqlType, KeyColumn, TableId, TableOptions, TableSchema,
+};
+use uuid::Uuid;
 
 const SEVEN_DAYS_S: u32 = 7 * 24 * 3600;
 const HOUR_MS: u32 = 3600 * 1000;
+
+/// The id of a system table, the same on every node: the version 3 UUID of the names' bytes, without a
+/// namespace. Source: Cassandra `TableId.forSystemTable`, Java `UUID.nameUUIDFromBytes`.
+pub(crate) fn system_table_id(keyspace: &str, table: &str) -> TableId {
+    name_uuid(&[keyspace.as_bytes(), table.as_bytes()].concat())
+}
+
+/// Java's `UUID.nameUUIDFromBytes`.
+pub(crate) fn name_uuid(bytes: &[u8]) -> Uuid {
+    uuid::Builder::from_md5_bytes(Md5::digest(bytes).into()).into_uuid()
+}
 
 /// A table of the database. The id of a column is its index in `columns`.
 pub(crate) struct Definition {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | what exists, and which changes are allowed | `catalog.rs`, rules of a table: `alter.rs` |
 //! | what a keyspace is, how it is replicated | `keyspace.rs` |
+//! | the version that clients compare | `schema_version.rs` |
 //! | options of a table that storage does not use | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
 //! | options of other versions and of ScyllaDB | `other_options.rs`, `tombstone_gc.rs` |
 //! | which types are inside a type, how they change | `user_types.rs` |
@@ -36,12 +37,15 @@ mod recreate;
 mod retry;
 #[cfg(test)]
 mod rules;
+mod schema_version;
 mod service_level;
 mod settings;
 mod store;
 pub mod system;
+mod text_map;
 mod tombstone_gc;
 mod user_types;
+mod virtual_content;
 pub mod virtual_tables;
 
 pub use access::{Access, LevelChange, Role, RoleChange};

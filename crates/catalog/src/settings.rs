@@ -14,6 +14,7 @@ use crate::compression::{self, check_compression};
 use crate::error::{CatalogError, configuration};
 use crate::other_options;
 use crate::retry;
+use crate::text_map::map;
 use crate::tombstone_gc::TombstoneGcMode;
 
 /// The lowest false positive rate in Cassandra's tables of hash counts: 20 bits per key, 15 hashes.
@@ -44,10 +45,6 @@ pub struct TableSettings {
     /// NONE or BLOCKING.
     pub read_repair: String,
     pub speculative_retry: String,
-}
-
-pub(crate) fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
-    entries.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
 impl Default for TableSettings {
@@ -153,6 +150,11 @@ impl TableSettings {
         let is = |key: &str, value: &str| self.caching.get(key).is_some_and(|found| found == value);
         let nothing = is("keys", "NONE") && is("rows_per_partition", "NONE");
         !nothing && !is("enabled", "FALSE")
+    }
+
+    /// When tombstones of the table become droppable.
+    pub fn tombstone_gc(&self) -> TombstoneGcMode {
+        TombstoneGcMode::of(&self.others)
     }
 
     /// Whether a snapshot is taken before TRUNCATE and DROP, if the node's `auto_snapshot` is also set.

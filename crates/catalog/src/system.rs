@@ -14,9 +14,7 @@
 
 use std::sync::Arc;
 
-use md5::{Digest, Md5};
-use model::{TableId, TableSchema};
-use uuid::Uuid;
+use model::TableSchema;
 
 use crate::definition::Definition;
 
@@ -60,17 +58,6 @@ pub const COMPACTION_HISTORY_TTL_S: u32 = 7 * 24 * 3600;
 /// Whether the keyspace is one of [`SYSTEM_KEYSPACES`]; case is ignored.
 pub fn is_system_keyspace(keyspace: &str) -> bool {
     SYSTEM_KEYSPACES.iter().any(|name| name.eq_ignore_ascii_case(keyspace))
-}
-
-/// The id of a system table, the same on every node: the version 3 UUID of the names' bytes, without a
-/// namespace. Source: Cassandra `TableId.forSystemTable`, Java `UUID.nameUUIDFromBytes`.
-pub fn system_table_id(keyspace: &str, table: &str) -> TableId {
-    name_uuid(&[keyspace.as_bytes(), table.as_bytes()].concat())
-}
-
-/// Java's `UUID.nameUUIDFromBytes`.
-pub(crate) fn name_uuid(bytes: &[u8]) -> Uuid {
-    uuid::Builder::from_md5_bytes(Md5::digest(bytes).into()).into_uuid()
 }
 
 /// All tables that store the catalog. Every call returns the same values.
@@ -324,6 +311,7 @@ mod tests {
     use model::ColumnId;
 
     use super::*;
+    use crate::definition::system_table_id;
 
     /// Names of directories created by a real Cassandra 4.1.
     #[test]

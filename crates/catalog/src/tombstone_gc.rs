@@ -1,6 +1,6 @@
 //! `tombstone_gc = {'mode': …}`: when tombstones of a table become droppable.
 
-use crate::settings::TableSettings;
+use std::collections::BTreeMap;
 
 /// ScyllaDB's modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,16 +17,15 @@ pub enum TombstoneGcMode {
     Repair,
 }
 
-impl TableSettings {
-    /// When tombstones of the table become droppable.
-    pub fn tombstone_gc(&self) -> TombstoneGcMode {
-        // In the form written by `table_option`.
-        let said = self.others.get("tombstone_gc").and_then(|cql| cql.split_once("'mode': '"));
+impl TombstoneGcMode {
+    /// The mode of a table whose other options are `others`, in the form written by `table_option`.
+    pub(crate) fn of(others: &BTreeMap<String, String>) -> Self {
+        let said = others.get("tombstone_gc").and_then(|cql| cql.split_once("'mode': '"));
         match said.map(|(_, rest)| rest.to_ascii_lowercase()) {
-            Some(mode) if mode.starts_with("disabled'") => TombstoneGcMode::Disabled,
-            Some(mode) if mode.starts_with("immediate'") => TombstoneGcMode::Immediate,
-            Some(mode) if mode.starts_with("repair'") => TombstoneGcMode::Repair,
-            _ => TombstoneGcMode::Timeout,
+            Some(mode) if mode.starts_with("disabled'") => Self::Disabled,
+            Some(mode) if mode.starts_with("immediate'") => Self::Immediate,
+            Some(mode) if mode.starts_with("repair'") => Self::Repair,
+            _ => Self::Timeout,
         }
     }
 }
@@ -35,7 +34,8 @@ impl TableSettings {
 mod tests {
     use super::*;
     use crate::other_options::{OptionValue, table_option};
-    use crate::settings::map;
+    use crate::settings::TableSettings;
+    use crate::text_map::map;
 
     #[test]
     fn modes_are_found_in_what_is_stored() {

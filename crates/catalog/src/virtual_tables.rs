@@ -14,58 +14,11 @@ use model::TableSchema;
 use crate::cassandra_tables::CASSANDRA_TABLES;
 use crate::definition::Definition;
 use crate::system::{AUTH, SYSTEM, SYSTEM_SCHEMA};
+pub use crate::virtual_content::{Content, DISTRIBUTED, VIEWS_KS};
 
-pub const DISTRIBUTED: &str = "system_distributed";
 pub const TRACES: &str = "system_traces";
-/// Tables on the current activity of the node.
-pub const VIEWS_KS: &str = "system_views";
 /// The schema of keyspaces that are not in `system_schema`: [`VIEWS_KS`] and this one.
 pub const VIRTUAL_SCHEMA: &str = "system_virtual_schema";
-
-/// The content of a computed table. Each table has a content, and the code that fills the tables matches all
-/// contents, so a table that is declared but not filled does not compile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Always empty: the node is alone, builds no views, repairs nothing, or does not measure the table's
-    /// values.
-    Nothing,
-    /// The catalog in the form of `system_schema`.
-    Schema,
-    Local,
-    SizeEstimates,
-    TableEstimates,
-    LargePartitions,
-    LargeRows,
-    LargeCells,
-    ReaderSemaphores,
-    ReaderPermits,
-    Memory,
-    Versions,
-    RuntimeInfo,
-    TokenRing,
-    Config,
-    TraceSessions,
-    TraceEvents,
-    PreparedStatements,
-    Clients,
-    /// Cassandra's table of clients, in [`VIEWS_KS`].
-    ClientsOfViews,
-    DiskUsage,
-    MaxPartitionSize,
-    MaxSSTableSize,
-    LocalReadLatency,
-    LocalWriteLatency,
-    SSTableTasks,
-    Caches,
-    ThreadPools,
-    CqlMetrics,
-    SystemProperties,
-    Snapshots,
-    Settings,
-    VirtualKeyspaces,
-    VirtualTables,
-    VirtualColumns,
-}
 
 /// All tables that are computed when they are read. Every call returns the same values.
 pub fn virtual_tables() -> Vec<Arc<TableSchema>> {

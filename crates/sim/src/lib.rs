@@ -7,7 +7,8 @@
 //! - [`client`]: what a client of the node knows: its tables, what was acknowledged, which errors it has a reason for;
 //! - [`known`]: the model of one table, and how it decides what must, may and must not be there;
 //! - [`content`]: what a table shows, and what the model says it should;
-//! - [`registers`]: conditional writes and counters of tasks that compete;
+//! - [`reads`]: reads of several pages, from random shards;
+//! - [`registers`]: conditional writes and counters of tasks that compete; their histories: [`register_history`];
 //! - [`linear`]: whether concurrent operations have an order that explains their answers;
 //! - [`failure`]: the checkers, and what a seed fails with;
 //! - [`promises`]: those that can be broken on purpose, to see their checkers fail;
@@ -32,6 +33,8 @@ pub mod known;
 pub mod linear;
 pub mod ops;
 pub mod promises;
+pub mod reads;
+pub mod register_history;
 pub mod registers;
 pub mod seed;
 pub mod serving;

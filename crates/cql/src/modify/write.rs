@@ -20,7 +20,7 @@ use super::list_path::ListPaths;
 use super::operation::{Operation, OperationKind};
 use super::target::Rows;
 use crate::error::invalid;
-use crate::restriction::key::KEY_BYTES_MAX;
+use crate::key::KEY_BYTES_MAX;
 use crate::term::{Env, Expr, Value};
 
 /// Values and times with which a write is built.

@@ -24,14 +24,15 @@ use crate::codec::{Decompressor, Method};
 use crate::component::compression_info::CompressionInfo;
 use crate::component::crc::ChunkCrcs;
 use crate::component::filter::{FP_CHANCE_MIN, Filter};
+use crate::component::index::INDEX_PAGE_BYTES;
 use crate::component::messina::MessinaInfo;
 use crate::component::partitions_db::PartitionsFooter;
 use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
 use crate::component::summary::{Spacing, Summary, SummaryBuilder};
 use crate::component::{FormatError, digest, toc};
-use crate::name::{Component, Format, SSTableName};
+use crate::name::{Component, SSTableName};
 use crate::pool::CacheClass;
-use crate::write::INDEX_PAGE_BYTES;
+use crate::version::Format;
 
 /// Longest component in bytes that is read into memory as a whole. The largest bloom filters can in theory
 /// take 16 GiB.

@@ -1,63 +1,14 @@
-//! Prepares terms of the syntax tree for a wanted type.
+//! Prepares terms of the syntax tree for a wanted type. A call is a term, and its arguments are terms.
 
-use std::sync::Arc;
-
-use catalog::Catalog;
 use model::CqlType;
 use model::types::UserType;
-use protocol::{ColumnSpec, CqlError};
-use syntax::{Literal, LiteralKind, Marker, Term, TypeName};
+use protocol::CqlError;
+use syntax::{Literal, LiteralKind, Term};
 
-use super::{Expr, Markers, literal};
-use crate::error::from_catalog;
 use crate::error::invalid;
-use crate::function;
+use crate::term::{Expr, Planner, SELECTION, is_assignable, literal_bytes, literal_type};
 
-/// Name for terms in a selection; it is also the name of their bind markers.
-pub const SELECTION: &str = "[selection]";
-
-/// State of preparing a statement: the catalog, the statement's table, and the bind markers seen so far.
-#[derive(Debug)]
-pub struct Planner<'c> {
-    pub catalog: &'c Catalog,
-    /// Keyspace of the statement's table. Types without a keyspace are resolved in it.
-    pub keyspace: Arc<str>,
-    pub table: Arc<str>,
-    pub markers: Markers,
-}
-
-impl<'c> Planner<'c> {
-    /// Creates a planner for a statement with this number of bind markers.
-    pub fn new(catalog: &'c Catalog, keyspace: &str, table: &str, markers: usize) -> Self {
-        Self { catalog, keyspace: keyspace.into(), table: table.into(), markers: Markers::new(markers) }
-    }
-
-    /// Describes a column of the statement's table, or a pseudo column such as `[limit]` or `value(m)`.
-    pub fn spec(&self, name: &str, ty: &CqlType) -> ColumnSpec {
-        ColumnSpec {
-            keyspace: self.keyspace.clone(),
-            table: self.table.clone(),
-            name: name.to_string(),
-            column_type: ty.clone(),
-        }
-    }
-
-    /// Resolves a type by its name. User types are resolved in the statement's keyspace.
-    pub fn resolve_type(&self, name: &TypeName) -> Result<CqlType, CqlError> {
-        let keyspace = self.keyspace.clone();
-        self.catalog.parse_type(&keyspace, &name.to_string()).map_err(from_catalog)
-    }
-
-    /// Prepares a bind marker for a value of type `ty`. `name` describes the marker's place.
-    pub fn marker(&mut self, marker: &Marker, name: &str, ty: &CqlType) -> Expr {
-        // This includes markers of elements: Cassandra and ScyllaDB give every marker of a selection this
-        // name.
-        let name = if name.contains(SELECTION) { SELECTION } else { name };
-        let spec = self.spec(name, ty);
-        self.markers.set(marker, spec);
-        Expr::Marker { index: marker.index, ty: ty.without_reversed().clone() }
-    }
-
+impl Planner<'_> {
     /// Prepares a term as a value of type `ty`. `name` describes the term's place in errors and names its
     /// markers.
     ///
@@ -160,11 +111,11 @@ impl<'c> Planner<'c> {
                 self.term(term, name, &hinted)
             }
             Term::Call { .. } | Term::Cast { .. } | Term::Arithmetic { .. } | Term::Negate { .. } => {
-                let (expr, found) = function::prepare(self, term, Some(ty))?;
+                let (expr, found) = super::prepare(self, term, Some(ty))?;
                 if !is_assignable(ty, &found) {
                     return invalid!(
                         "Type error: cannot assign result of {} (type {}) to {name} (type {})",
-                        function::describe(term),
+                        super::describe(term),
                         found.to_cql(),
                         ty.to_cql()
                     );
@@ -177,9 +128,9 @@ impl<'c> Planner<'c> {
     fn literal(&self, constant: &Literal, name: &str, ty: &CqlType) -> Result<Expr, CqlError> {
         let is_now = constant.kind == LiteralKind::String && constant.text.eq_ignore_ascii_case("now");
         if is_now && matches!(ty, CqlType::Timestamp | CqlType::LegacyTimestamp) {
-            return Ok(function::current_timestamp());
+            return Ok(super::current_timestamp());
         }
-        Ok(Expr::constant(&literal::literal_bytes(constant, name, ty)?))
+        Ok(Expr::constant(&literal_bytes(constant, name, ty)?))
     }
 
     /// Prepares an element of a collection, which must not be null. `(what, of, part)` describe the element
@@ -211,7 +162,7 @@ impl<'c> Planner<'c> {
         say: impl FnOnce(String) -> String,
     ) -> Result<Expr, CqlError> {
         match found {
-            Err(CqlError::Invalid(_)) if !function::can_be(self, term, ty)? => {
+            Err(CqlError::Invalid(_)) if !super::can_be(self, term, ty)? => {
                 Err(CqlError::Invalid(say(ty.to_cql())))
             }
             found => found,
@@ -271,10 +222,10 @@ impl<'c> Planner<'c> {
     /// type (a bind marker, null, or an empty collection).
     pub fn natural_type(&self, term: &Term) -> Result<Option<CqlType>, CqlError> {
         Ok(match term {
-            Term::Literal(constant) => Some(literal::natural_type(constant)),
+            Term::Literal(constant) => Some(literal_type(constant)),
             Term::Hint { ty, .. } | Term::Cast { ty, .. } => Some(self.resolve_type(ty)?),
             Term::Call { .. } | Term::Arithmetic { .. } | Term::Negate { .. } => {
-                function::natural_type(self, term)?
+                super::natural_type(self, term)?
             }
             Term::List { elements, .. } => self.first_type(elements)?.map(CqlType::list),
             Term::Set { elements, .. } => self.first_type(elements)?.map(CqlType::set),
@@ -312,19 +263,4 @@ fn check_markers<'e>(
         );
     }
     Ok(())
-}
-
-/// Whether a value of type `from` is valid as type `to` without a conversion: the types differ at most in
-/// being frozen, or the bytes have the same meaning in both.
-pub fn is_assignable(to: &CqlType, from: &CqlType) -> bool {
-    let (to, from) = (to.without_reversed(), from.without_reversed());
-    match (to, from) {
-        (CqlType::Blob, _) => true,
-        (CqlType::Text, CqlType::Ascii)
-        | (CqlType::Uuid, CqlType::TimeUuid)
-        | (CqlType::Counter | CqlType::Timestamp, CqlType::BigInt)
-        | (CqlType::BigInt, CqlType::Counter)
-        | (CqlType::Varint, CqlType::BigInt | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt) => true,
-        _ => to.freeze() == from.freeze(),
-    }
 }
