@@ -11,13 +11,10 @@
 
 #![deny(unused_variables)]
 
-use std::fmt;
-use std::future::Future;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use engine::commitlog::{LogError, SyncMode};
@@ -29,12 +26,10 @@ use tokio::sync::mpsc;
 use crate::admin;
 use crate::admin::listener::Listener;
 use crate::attach;
+use crate::client_listeners::{ClientParts, StartListeners};
 use crate::config::flags::OptionFlags;
 use crate::config::storage::{EngineParts, Machine, Resources};
-use crate::config::{
-    self, BatchConfig, Config, HttpConfig, HttpProtection, IdentityConfig, ListenConfig, PlaceConfig,
-    RequestConfig, ResultConfig, SecurityConfig, Setting, TimeoutConfig,
-};
+use crate::config::{self, Config, HttpConfig, HttpProtection, PlaceConfig, Setting};
 use crate::disk_model;
 use crate::disk_use::{self, DiskUse};
 use crate::disk_watch;
@@ -42,7 +37,9 @@ use crate::logging;
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
 use crate::node::{Node, NodeConfig};
+use crate::serve_error::ServeError;
 use crate::start_log;
+use crate::start_time::StartTime;
 use crate::{error, info, warning};
 
 /// Fewer are worth a warning.
@@ -50,77 +47,6 @@ const OPEN_FILES_WANTED: u64 = 10_000;
 
 /// How often the files of certificates are looked at.
 const CERTIFICATES_LOOK: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// What ended a start or a run.
-#[derive(Debug)]
-pub struct ServeError(String);
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ServeError {}
-
-impl From<String> for ServeError {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-/// Who serves clients.
-pub trait ClientListeners: Send + Sync {
-    fn is_listening(&self) -> bool;
-    /// Open connections.
-    fn connections(&self) -> u64;
-    /// Looks whether the files of certificates have changed; connections from now on get the new ones.
-    fn reload_certificates(&self) {}
-    /// Stops taking connections and requests; ends when those under way have been answered, or soon after.
-    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-}
-
-/// Starts to serve clients on a node that is open, and says so in the log. Runs on the main thread.
-pub type StartListeners = fn(&Engine, ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError>;
-
-/// The parts of the configuration that are about clients, and what they depend on.
-#[derive(Clone, Debug)]
-pub struct ClientParts {
-    pub identity: IdentityConfig,
-    pub listen: ListenConfig,
-    pub security: SecurityConfig,
-    pub requests: RequestConfig,
-    pub timeouts: TimeoutConfig,
-    pub results: ResultConfig,
-    pub batches: BatchConfig,
-    /// Of all shards.
-    pub memory_bytes: u64,
-    /// The whole configuration, for the system tables that show it.
-    pub shown: Config,
-}
-
-/// A node that only the admin API reaches.
-pub struct NoListeners;
-
-impl NoListeners {
-    pub fn start(_: &Engine, _: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
-        Ok(Arc::new(Self))
-    }
-}
-
-impl ClientListeners for NoListeners {
-    fn is_listening(&self) -> bool {
-        false
-    }
-
-    fn connections(&self) -> u64 {
-        0
-    }
-
-    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(std::future::ready(()))
-    }
-}
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeArguments {
@@ -207,9 +133,8 @@ impl ServeArguments {
 ///
 /// # Errors
 /// The node cannot start, or did not end well; the text says what to do.
-#[allow(clippy::disallowed_methods, reason = "how long a start takes is of the real world")]
 pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), ServeError> {
-    let began = Instant::now();
+    let began = StartTime::now();
     let loaded = config::load(arguments.config.as_deref(), arguments.settings()?)
         .map_err(|errors| ServeError(errors.to_string()))?;
     let mut shown = loaded.config.clone();
@@ -287,10 +212,21 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         data_dir,
         memory_bytes,
     };
-    let clients =
-        ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown };
+    let started = StartTime::now();
+    let clients = ClientParts {
+        identity,
+        listen,
+        security,
+        requests,
+        timeouts,
+        results,
+        batches,
+        memory_bytes,
+        shown,
+        started,
+    };
     let listeners = start(&engine, clients)?;
-    let node = Node::new(engine, config, listeners);
+    let node = Node::new(engine, config, listeners, started);
     let served = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -327,7 +263,7 @@ fn raise_open_files() {
 }
 
 fn make_memory_dir() -> Result<MemoryDir, ServeError> {
-    let dir = MemoryDir::make()
+    let dir = MemoryDir::make(&config::temporary_dir())
         .map_err(|error| ServeError(format!("in_memory: cannot make a temporary directory: {error}")))?;
     warning!("init", "in_memory: everything is in {} and is removed at the end", dir.path().display());
     Ok(dir)
@@ -537,7 +473,7 @@ async fn serve(
     metrics: Option<TcpListener>,
     guards: Guards,
     memory_dir: Option<&MemoryDir>,
-    began: Instant,
+    began: StartTime,
 ) -> Result<(), ServeError> {
     let failed = |what: &str, error: std::io::Error| ServeError(format!("cannot {what}: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
@@ -548,7 +484,7 @@ async fn serve(
     if let Some(metrics) = metrics {
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone(), guards.metrics))?;
     }
-    info!("init", "initialization completed in {} ms", began.elapsed().as_millis());
+    info!("init", "initialization completed in {} ms", began.uptime().as_millis());
     let mut gone = watch_shards(&node.engine);
     disk_watch::start(&node.engine, &node.config.data_dir);
     let reloading = node.clone();
@@ -623,9 +559,8 @@ async fn next_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static
 const SAME_SIGNAL: Duration = Duration::from_secs(1);
 
 /// Waits for a signal that is not a part of the one that came just now.
-#[allow(clippy::disallowed_methods, reason = "signals are of the real world")]
 async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
-    let first = Instant::now();
+    let first = tokio::time::Instant::now();
     loop {
         let name = next_signal(terminate, interrupt).await;
         if first.elapsed() >= SAME_SIGNAL {
@@ -652,9 +587,8 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "a test needs a place too")]
     fn a_shard_that_panics_is_noticed() {
-        let dir = std::env::temp_dir().join(format!("messina-watch-test-{}", std::process::id()));
+        let dir = config::temporary_dir().join(format!("messina-watch-test-{}", std::process::id()));
         let engine = Engine::open(engine::EngineOptions::new(&dir)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let gone = runtime.block_on(async {

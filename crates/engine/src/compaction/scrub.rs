@@ -17,6 +17,7 @@ use std::rc::Rc;
 use compaction::{Layout, Split};
 use model::{ColumnKind, TableId};
 use reader::Fragment;
+use reports::Scrubbed;
 use runtime::{CpuGroup, IoClass, JoinHandle};
 use sstable::name::{Component, SSTableName};
 use sstable::read::{SSTable, SalvageLosses};
@@ -51,55 +52,14 @@ pub struct ScrubOptions {
     pub jobs: Option<u32>,
 }
 
-/// What a scrub has kept and what not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scrubbed {
-    /// Written anew.
-    pub sstables: u64,
-    /// Partitions and rows, static ones among them, that were kept.
-    pub partitions: u64,
-    pub rows: u64,
-    /// Partitions that stood out of order, and were kept.
-    pub out_of_order: u64,
-    /// Partitions of which nothing could be read.
-    pub lost_partitions: u64,
-    /// Partitions of which a part could not be read.
-    pub damaged_partitions: u64,
-    /// Rows that were seen and could not be kept, and places where nobody knows how many are missing.
-    pub lost_rows: u64,
-    pub gaps: u64,
-    /// The SSTables that were damaged, each with what was wrong first.
-    pub damaged: Vec<String>,
-    /// The SSTables that were left as they are, each with the reason.
-    pub left: Vec<String>,
-    /// The snapshot that has what was there before.
-    pub snapshot: Option<String>,
-}
-
-impl Scrubbed {
-    /// Adds what another shard, or a scrub of another table, has done.
-    pub fn merge(&mut self, other: Self) {
-        self.sstables += other.sstables;
-        self.partitions += other.partitions;
-        self.rows += other.rows;
-        self.out_of_order += other.out_of_order;
-        self.lost_partitions += other.lost_partitions;
-        self.damaged_partitions += other.damaged_partitions;
-        self.lost_rows += other.lost_rows;
-        self.gaps += other.gaps;
-        self.damaged.extend(other.damaged);
-        self.left.extend(other.left);
-        self.snapshot = self.snapshot.take().or(other.snapshot);
-    }
-
-    fn add_losses(&mut self, of: &SSTable, losses: &SalvageLosses) {
-        self.lost_partitions += losses.partitions;
-        self.damaged_partitions += losses.damaged_partitions;
-        self.lost_rows += losses.rows;
-        self.gaps += losses.gaps;
-        if let Some(first) = losses.errors.first() {
-            self.damaged.push(format!("{}: {first}", data_file(of)));
-        }
+/// Counts what could not be read of an SSTable.
+fn add_losses(scrubbed: &mut Scrubbed, of: &SSTable, losses: &SalvageLosses) {
+    scrubbed.lost_partitions += losses.partitions;
+    scrubbed.damaged_partitions += losses.damaged_partitions;
+    scrubbed.lost_rows += losses.rows;
+    scrubbed.gaps += losses.gaps;
+    if let Some(first) = losses.errors.first() {
+        scrubbed.damaged.push(format!("{}: {first}", data_file(of)));
     }
 }
 
@@ -281,7 +241,7 @@ async fn run(
                 // The log may still have what is lost.
                 table.forget_flushed();
             }
-            scrubbed.add_losses(&input, &losses);
+            add_losses(&mut scrubbed, &input, &losses);
             Ok((dealer.commit().await?, scrubbed))
         }
         Err(error) => {

@@ -5,6 +5,7 @@
 
 use model::key::split_composite_key;
 use model::{CqlType, KeyColumn};
+use reports::{LargeItem, LargeKind};
 use runtime::Shard;
 use sstable::component::large_data::RowPlace;
 use sstable::name::Component;
@@ -20,29 +21,6 @@ pub async fn large_data(shard: &Shard) -> Result<Vec<LargeItem>, EngineError> {
         Ok(engine.tables().iter().flat_map(|table| of_table(table)).collect::<Vec<_>>())
     };
     Ok(of_all(shard, ask).await?.concat())
-}
-
-/// Something large in an SSTable that is there now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LargeItem {
-    pub keyspace: String,
-    pub table: String,
-    /// `me-7-big-Data.db`
-    pub sstable: String,
-    /// When that was written: milliseconds since 1970.
-    pub written_ms: i64,
-    /// For people: values with `:` between.
-    pub partition_key: String,
-    pub bytes: u64,
-    pub kind: LargeKind,
-}
-
-/// What it is. Clustering keys are for people, and empty for static rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LargeKind {
-    Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
-    Row { clustering_key: String },
-    Cell { clustering_key: String, column: String, elements: Option<u64> },
 }
 
 /// What is large in the SSTables of a table.

@@ -1,6 +1,7 @@
 //! `nodetool verify`, on all shards; what one shard does is in `compaction::verify`.
 
 use model::TableId;
+use reports::Verified;
 use runtime::{CpuGroup, Shard};
 use sstable::read::Depth;
 
@@ -8,8 +9,6 @@ use super::on_all;
 use crate::compaction::verify::verify_table;
 use crate::error::EngineError;
 use crate::shard::EngineShard;
-
-pub use crate::compaction::verify::Verified;
 
 /// Checks every SSTable of the table on all shards, one after the other on each: checksums, and whether its files
 /// agree; with `rows` every row too. May be called on any shard.
@@ -24,8 +23,7 @@ pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verifie
     };
     let mut all = Verified::default();
     for of_shard in on_all(shard, CpuGroup::Maintenance, check).await? {
-        all.sstables += of_shard.sstables;
-        all.damaged.extend(of_shard.damaged);
+        all.merge(of_shard);
     }
     // Each shard has tried to open what cannot be opened.
     all.damaged.sort();

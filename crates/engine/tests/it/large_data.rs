@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine::node::large_data::{LargeItem, LargeKind};
 use engine::{Engine, LargeDataOptions, node};
+use reports::{LargeItem, LargeKind};
 use sstable::write::LargeDataLimits;
 
 use crate::support::*;

@@ -1,7 +1,9 @@
-//! What the admin API answers, as JSON; `nodetool` reads the same types back.
+//! What the admin API answers, as JSON; `nodetool` reads the same types back. Answers that are facts of the engine have
+//! the types of [`reports`]: `POST /v1/scrub` answers `Scrubbed`, `POST /v1/verify` `Verified`.
 //!
 //! Sizes are bytes, times as their names say.
 
+use reports::{LatencyReport, MemoryClass, SnapshotReport};
 use serde::{Deserialize, Serialize};
 
 /// Whatever went wrong.
@@ -61,15 +63,6 @@ pub struct Memory {
     /// The option `memory`.
     pub budget_bytes: u64,
     pub shards: Vec<Vec<MemoryClass>>,
-}
-
-/// What one kind of memory takes on a shard.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MemoryClass {
-    pub class: String,
-    pub bytes: u64,
-    /// Caches share theirs.
-    pub limit_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -207,17 +200,8 @@ pub struct TableStats {
     pub compression_metadata_bytes: u64,
     /// Filters, summaries and chunk places.
     pub sstable_memory_bytes: u64,
-    pub reads: RequestStats,
-    pub writes: RequestStats,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RequestStats {
-    pub count: u64,
-    pub total_us: u64,
-    pub p50_us: u64,
-    pub p99_us: u64,
-    pub max_us: u64,
+    pub reads: LatencyReport,
+    pub writes: LatencyReport,
 }
 
 /// `GET /v1/sstables?keyspace=&table=&key=`
@@ -229,12 +213,10 @@ pub struct SSTables {
 /// `GET /v1/snapshots`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    pub tag: String,
-    pub keyspace: String,
-    pub table: String,
+    #[serde(flatten)]
+    pub snapshot: SnapshotReport,
     /// Bytes of files that nothing else holds.
     pub true_bytes: u64,
-    pub disk_bytes: u64,
 }
 
 /// What a command has done.
@@ -242,39 +224,6 @@ pub struct Snapshot {
 pub struct Done {
     /// Tables, or snapshots, it was done to.
     pub count: u64,
-}
-
-/// `POST /v1/verify`.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Verified {
-    /// Checked.
-    pub sstables: u64,
-    /// Those that are damaged, with what is wrong; no compaction takes them until a restart.
-    pub damaged: Vec<String>,
-}
-
-/// `POST /v1/scrub`: of all tables that were asked for.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Scrubbed {
-    /// Written anew.
-    pub sstables: u64,
-    pub partitions: u64,
-    /// Static rows among them.
-    pub rows: u64,
-    /// Partitions that stood out of order, and were kept.
-    pub out_of_order: u64,
-    /// Partitions of which nothing, and of which not everything, could be read.
-    pub lost_partitions: u64,
-    pub damaged_partitions: u64,
-    /// Rows that were seen and could not be kept, and places where nobody knows how many are missing.
-    pub lost_rows: u64,
-    pub gaps: u64,
-    /// SSTables that were damaged, with what was wrong first.
-    pub damaged: Vec<String>,
-    /// SSTables that were left as they are, with the reason.
-    pub left: Vec<String>,
-    /// `keyspace.table: tag` of the snapshots that were made before.
-    pub snapshots: Vec<String>,
 }
 
 /// `GET /v1/compactions`: of all shards together.

@@ -79,6 +79,12 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
 }
 
+/// The directory for temporary files, as the environment names it.
+#[allow(clippy::disallowed_methods, reason = "the door through which the environment comes in")]
+pub fn temporary_dir() -> PathBuf {
+    std::env::temp_dir()
+}
+
 /// Reads file and environment and puts the flags on top. `file` is the one that was asked for, if any.
 ///
 /// # Errors

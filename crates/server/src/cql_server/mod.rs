@@ -49,9 +49,9 @@ use catalog::Catalog;
 use cql::system::{ClientInfo, NodeInfo};
 use cql::{BatchLimits, BatchSeverity, ResultMemory};
 use engine::EngineError;
-use engine::report::memory_text;
 use engine::shard::EngineShard;
 use reader::ReadError;
+use reports::memory_text;
 use runtime::{CpuGroup, Event, Shard};
 
 use crate::config::LogLevel;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use catalog::is_system_keyspace;
+use reports::SnapshotReport;
 use runtime::{CpuGroup, FileError, Files, IoClass, Shard};
 use sstable::name::{Component, SSTableName};
 
@@ -128,17 +129,6 @@ pub(crate) async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<Tab
     }
     found.sort();
     Ok(found)
-}
-
-/// A snapshot of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotReport {
-    pub keyspace: String,
-    pub table: String,
-    pub tag: String,
-    pub dir: PathBuf,
-    /// What its files would take if nobody else had them.
-    pub disk_bytes: u64,
 }
 
 /// The snapshots of all tables, dropped ones too, by keyspace, table and tag.
