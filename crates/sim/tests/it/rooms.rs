@@ -19,7 +19,7 @@ const KNOT_ROOMS_MAX: usize = 4;
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 /// The source without line comments and without items that are for tests alone.
-fn without_tests(source: &str) -> String {
+pub fn without_tests(source: &str) -> String {
     let mut kept = String::new();
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
