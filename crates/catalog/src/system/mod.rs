@@ -12,11 +12,16 @@
 //! Column ids follow the order of the definitions below, not the alphabet: **a new column is added at the end
 //! of its list**, otherwise commit logs of older builds are misread.
 
+pub(crate) mod cassandra_tables;
+pub(crate) mod definition;
+pub(crate) mod virtual_content;
+pub mod virtual_tables;
+
 use std::sync::Arc;
 
 use model::TableSchema;
 
-use crate::definition::Definition;
+use crate::system::definition::Definition;
 
 pub const SYSTEM: &str = "system";
 pub const SYSTEM_SCHEMA: &str = "system_schema";
@@ -311,7 +316,7 @@ mod tests {
     use model::ColumnId;
 
     use super::*;
-    use crate::definition::system_table_id;
+    use crate::system::definition::system_table_id;
 
     /// Names of directories created by a real Cassandra 4.1.
     #[test]

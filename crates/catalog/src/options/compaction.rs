@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ::compaction::{StrategySpec, check_options};
 
 use crate::error::{CatalogError, configuration};
-use crate::text_map::map;
+use crate::options::text_map::map;
 
 const PACKAGE: &str = "org.apache.cassandra.db.compaction.";
 

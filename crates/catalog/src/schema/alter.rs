@@ -13,7 +13,7 @@ use model::types::UserType;
 use model::{Column, ColumnKind, CqlType, KeyColumn, TableSchema};
 
 use crate::error::{CatalogError, invalid};
-use crate::user_types;
+use crate::schema::user_types;
 
 /// Maximum number of columns that a table may have had in total: one column dropped and added per second for
 /// twelve days.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{CatalogError, configuration, invalid};
-use crate::other_options::is_of_keyspaces;
+use crate::options::other_options::is_of_keyspaces;
 
 /// Maximum length of the names of keyspaces and tables, since they are part of paths. Source: Cassandra 4.1
 /// `SchemaConstants.NAME_LENGTH`.

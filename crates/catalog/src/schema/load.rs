@@ -21,17 +21,17 @@ use model::{
 };
 use uuid::Uuid;
 
+use crate::access::service_level::{DEFAULT_SHARES, ServiceLevel, Workload};
 use crate::access::{Access, Role};
-use crate::alter::MAX_COLUMN_IDS;
-use crate::catalog::{Catalog, Entry, check_table};
-use crate::compression::compression_from_map;
 use crate::error::CatalogError;
-use crate::keyspace::{Keyspace, check_name, check_table_name};
-use crate::service_level::{DEFAULT_SHARES, ServiceLevel, Workload};
-use crate::settings::TableSettings;
-use crate::store::{Place, RowKey, SERVICE_LEVEL};
+use crate::options::compression::compression_from_map;
+use crate::options::settings::TableSettings;
+use crate::schema::alter::MAX_COLUMN_IDS;
+use crate::schema::catalog::{Catalog, Entry, check_table};
+use crate::schema::keyspace::{Keyspace, check_name, check_table_name};
+use crate::schema::store::{Place, RowKey, SERVICE_LEVEL};
+use crate::schema::user_types::{self, Types};
 use crate::system::system_table;
-use crate::user_types::{self, Types};
 
 /// Rebuilds the catalog that [`crate::mutations_for`] wrote. Partitions of other tables are skipped.
 /// Partitions must be compacted as of now, so that they contain only live data.

@@ -21,9 +21,9 @@ use model::{
 };
 
 use crate::access::Access;
-use crate::catalog::{Catalog, Entry, Table};
-use crate::compression::compression_to_map;
-use crate::service_level::Workload;
+use crate::access::service_level::Workload;
+use crate::options::compression::compression_to_map;
+use crate::schema::catalog::{Catalog, Entry, Table};
 use crate::system::{self, system_table};
 
 /// A system table, in the order in which additions are written.

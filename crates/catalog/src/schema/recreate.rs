@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::types::UserType;
 use model::{CqlType, TableSchema};
 
-use crate::catalog::{Catalog, Table};
-use crate::display::{Internals, describe_keyspace, describe_table_with, describe_type};
+use crate::schema::catalog::{Catalog, Table};
+use crate::schema::display::{Internals, describe_keyspace, describe_table_with, describe_type};
 
 /// Statements for the table's keyspace, its user types and the table, each with `IF NOT EXISTS` and a final
 /// `;`. Dropped columns are created and dropped again with their original time, so that SSTables with their

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::catalog::Catalog;
-use crate::definition::name_uuid;
-use crate::store::mutations_for;
+use crate::schema::catalog::Catalog;
+use crate::schema::store::mutations_for;
+use crate::system::definition::name_uuid;
 use crate::system::is_system_keyspace;
 
 impl Catalog {

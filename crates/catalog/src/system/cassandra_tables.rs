@@ -5,9 +5,9 @@
 //!
 //! Names, columns and types are Cassandra 5.0's, taken from its `system_schema` and `system_virtual_schema`.
 
-use crate::definition::CompactDefinition;
+use crate::system::definition::CompactDefinition;
+use crate::system::virtual_content::{Content, DISTRIBUTED, VIEWS_KS};
 use crate::system::{AUTH, SYSTEM, SYSTEM_SCHEMA};
-use crate::virtual_content::{Content, DISTRIBUTED, VIEWS_KS};
 
 pub(crate) const CASSANDRA_TABLES: &[(Content, CompactDefinition)] = &[
     (

@@ -11,10 +11,10 @@ use std::sync::{Arc, LazyLock};
 
 use model::TableSchema;
 
-use crate::cassandra_tables::CASSANDRA_TABLES;
-use crate::definition::Definition;
+use crate::system::cassandra_tables::CASSANDRA_TABLES;
+use crate::system::definition::Definition;
+pub use crate::system::virtual_content::{Content, DISTRIBUTED, VIEWS_KS};
 use crate::system::{AUTH, SYSTEM, SYSTEM_SCHEMA};
-pub use crate::virtual_content::{Content, DISTRIBUTED, VIEWS_KS};
 
 pub const TRACES: &str = "system_traces";
 /// The schema of keyspaces that are not in `system_schema`: [`VIEWS_KS`] and this one.

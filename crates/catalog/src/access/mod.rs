@@ -6,10 +6,12 @@
 //! error. The error texts are those of Cassandra and ScyllaDB. The CQL layer checks the permission to make a
 //! change.
 
+pub(crate) mod service_level;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::access::service_level::{DEFAULT_LEVEL, DRIVER_LEVEL, EffectiveLevel, ServiceLevel};
 use crate::error::{CatalogError, invalid};
-use crate::service_level::{DEFAULT_LEVEL, DRIVER_LEVEL, EffectiveLevel, ServiceLevel};
 
 /// A role. A role that can log in is a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

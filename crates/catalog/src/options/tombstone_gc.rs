@@ -33,9 +33,9 @@ impl TombstoneGcMode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::other_options::{OptionValue, table_option};
-    use crate::settings::TableSettings;
-    use crate::text_map::map;
+    use crate::options::other_options::{OptionValue, table_option};
+    use crate::options::settings::TableSettings;
+    use crate::options::text_map::map;
 
     #[test]
     fn modes_are_found_in_what_is_stored() {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use model::{Codec, Compression};
 
 use crate::error::{CatalogError, configuration};
-use crate::text_map::map;
+use crate::options::text_map::map;
 
 const COMPRESS: &str = "org.apache.cassandra.io.compress.";
 const DEFAULT_CHUNK_KIB: u32 = 16;

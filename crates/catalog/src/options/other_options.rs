@@ -185,7 +185,7 @@ pub(crate) fn map_literal(entries: &BTreeMap<String, String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text_map::map;
+    use crate::options::text_map::map;
 
     fn text(value: &str) -> OptionValue {
         OptionValue::Text(value.to_string())

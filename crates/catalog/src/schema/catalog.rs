@@ -16,15 +16,15 @@ use model::types::{UdtField, UserType};
 use model::{CqlType, TableId, TableSchema};
 
 use crate::access::Access;
-use crate::alter;
-use crate::change::{ChangeKind, SchemaChange, Target};
-use crate::compression::check_new_compression;
 use crate::error::{CatalogError, invalid};
-use crate::keyspace::{Keyspace, check_table_name};
-use crate::settings::{TableSettings, check_options};
+use crate::options::compression::check_new_compression;
+use crate::options::settings::{TableSettings, check_options};
+use crate::schema::alter;
+use crate::schema::change::{ChangeKind, SchemaChange, Target};
+use crate::schema::keyspace::{Keyspace, check_table_name};
+use crate::schema::user_types::{self, Types};
+use crate::system::virtual_tables::virtual_tables;
 use crate::system::{self, is_system_keyspace};
-use crate::user_types::{self, Types};
-use crate::virtual_tables::virtual_tables;
 
 /// A table: the schema used by storage, and the other options.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use model::{Codec, Compression, TableOptions};
 
-use crate::compaction;
-use crate::compression::{self, check_compression};
 use crate::error::{CatalogError, configuration};
-use crate::other_options;
-use crate::retry;
-use crate::text_map::map;
-use crate::tombstone_gc::TombstoneGcMode;
+use crate::options::compaction;
+use crate::options::compression::{self, check_compression};
+use crate::options::other_options;
+use crate::options::retry;
+use crate::options::text_map::map;
+use crate::options::tombstone_gc::TombstoneGcMode;
 
 /// The lowest false positive rate in Cassandra's tables of hash counts: 20 bits per key, 15 hashes.
 const MIN_BLOOM_FILTER_FP_CHANCE: f64 = 6.71e-5;

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use model::types::{UserType, push_identifier};
 use model::{ColumnKind, CqlType, TableSchema};
 
-use crate::compression::compression_to_map;
-use crate::keyspace::Keyspace;
-use crate::other_options::{map_literal, quoted};
-use crate::settings::TableSettings;
+use crate::options::compression::compression_to_map;
+use crate::options::other_options::{map_literal, quoted};
+use crate::options::settings::TableSettings;
+use crate::schema::keyspace::Keyspace;
 
 fn identifier(name: &str) -> String {
     let mut out = String::new();

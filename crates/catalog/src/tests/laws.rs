@@ -12,7 +12,7 @@ use model::{
 };
 use uuid::Uuid;
 
-use crate::catalog::Changed;
+use crate::schema::catalog::Changed;
 use crate::{
     Catalog, CatalogError, Keyspace, LevelChange, RoleChange, SchemaChange, TableSettings, Workload, load,
     mutations_for,
