@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 use runtime::{Files, IoClass};
 
-use super::cache::ChunkCache;
-use super::error::SSTableError;
-use super::open::{self, Listing};
-use super::sstable::SSTable;
 use crate::dump::schema_of_header;
 use crate::name::{Component, SSTableName};
+use crate::read::data::cache::ChunkCache;
+use crate::read::error::SSTableError;
+use crate::read::open::{self, Listing};
+use crate::read::sstable::SSTable;
 
 impl SSTable {
     /// As [`Self::open`]. An SSTable that cannot be opened normally is opened with the components that exist,

@@ -25,13 +25,13 @@ use super::room::Room;
 const AHEAD_BYTES_MAX: u64 = 128 * 1024;
 /// Bytes of a scan's first request and of its largest; each request is twice as long as the previous one.
 const SCAN_BYTES_MIN: u64 = 128 * 1024;
-pub(super) const SCAN_BYTES_MAX: u64 = 512 * 1024;
+pub(in crate::read) const SCAN_BYTES_MAX: u64 = 512 * 1024;
 /// Bytes that a scan decodes at a time.
 const PIECE_BYTES: u64 = 64 * 1024;
 
 /// How a reader fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fetch {
+pub(in crate::read) enum Fetch {
     Cached,
     Bypass,
     Scan,
@@ -66,7 +66,7 @@ impl Ahead {
 }
 
 /// See the head of this file.
-pub(super) struct Window {
+pub(in crate::read) struct Window {
     fetch: Fetch,
     class: IoClass,
     /// Position in the data at which `held` starts.
@@ -81,24 +81,24 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
+    pub(in crate::read) fn new(fetch: Fetch, class: IoClass) -> Self {
         let ahead_bytes = if fetch == Fetch::Scan { SCAN_BYTES_MIN } else { 0 };
         let charge = Charge::default();
         let held = Held::Own(Room::default());
         Self { fetch, class, start: 0, held, ahead_bytes, ahead: None, stored: None, charge }
     }
 
-    pub(super) fn fetch(&self) -> Fetch {
+    pub(in crate::read) fn fetch(&self) -> Fetch {
         self.fetch
     }
 
-    pub(super) fn class(&self) -> IoClass {
+    pub(in crate::read) fn class(&self) -> IoClass {
         self.class
     }
 
     /// Charges the window's memory to the read, before the memory is allocated.
     #[must_use]
-    pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
+    pub(in crate::read) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
         self.charge = Charge::new(permit.clone());
         self
     }
@@ -121,7 +121,7 @@ impl Window {
     }
 
     /// Makes the next fetch read at least `bytes` bytes, if there are as many before `until`.
-    pub(super) fn expect(&mut self, bytes: u64) {
+    pub(in crate::read) fn expect(&mut self, bytes: u64) {
         self.ahead_bytes = bytes.min(AHEAD_BYTES_MAX);
     }
 
@@ -138,7 +138,7 @@ impl Window {
 
     /// The held bytes from `position` on; empty if the window does not contain `position`.
     #[inline]
-    pub(super) fn rest(&self, position: u64) -> &[u8] {
+    pub(in crate::read) fn rest(&self, position: u64) -> &[u8] {
         let from = position.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
         from.and_then(|from| self.bytes().get(from..)).unwrap_or_default()
     }
@@ -154,7 +154,7 @@ impl Window {
 
     /// Fetches so that `rest(position)` has `need` bytes, or all bytes up to the end of the data. The reader
     /// expects to need nothing from `until` on.
-    pub(super) async fn fill(
+    pub(in crate::read) async fn fill(
         &mut self,
         file: &ChunkedFile,
         position: u64,
@@ -361,7 +361,7 @@ impl Window {
 
     /// Fetches so that the window holds `start..end`, and before `start` the bytes that a reader moving
     /// backward to `floor` will need soon. Drops the bytes after `end`.
-    pub(super) async fn fill_back(
+    pub(in crate::read) async fn fill_back(
         &mut self,
         file: &ChunkedFile,
         start: u64,

@@ -10,27 +10,27 @@ use model::{PartitionKey, RingPosition};
 use reader::{Permit, ReadError};
 use runtime::IoClass;
 
-use super::chunked::ChunkedFile;
-use super::window::{Fetch, Window};
 use crate::component::index::IndexEntryHead;
 use crate::component::summary::Summary;
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::{Fetch, Window};
 
 /// Location of a partition and of its promoted index.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: PartitionKey,
+pub(in crate::read) struct Entry {
+    pub(in crate::read) key: PartitionKey,
     /// Position in the data.
-    pub(super) position: u64,
+    pub(in crate::read) position: u64,
     /// Position in Index.db.
-    pub(super) promoted_at: u64,
+    pub(in crate::read) promoted_at: u64,
     /// 0 if the partition has no promoted index.
-    pub(super) promoted_bytes: u64,
+    pub(in crate::read) promoted_bytes: u64,
     /// Start of the next partition, if it was known without a further read.
-    pub(super) next_position: Option<u64>,
+    pub(in crate::read) next_position: Option<u64>,
 }
 
 /// See the head of this file.
-pub(super) struct IndexCursor {
+pub(in crate::read) struct IndexCursor {
     window: Window,
     /// Start of the next entry.
     at: u64,
@@ -45,28 +45,28 @@ const HEAD_BYTES_GUESS: u64 = 64;
 const READ_AT_ONCE_BYTES_MAX: u64 = 128 * 1024;
 
 impl IndexCursor {
-    pub(super) fn new(fetch: Fetch, class: IoClass) -> Self {
+    pub(in crate::read) fn new(fetch: Fetch, class: IoClass) -> Self {
         Self { window: Window::new(fetch, class), at: 0, last: None }
     }
 
     /// Charges the window of the cursor to the read.
     #[must_use]
-    pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
+    pub(in crate::read) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
         self.window = self.window.charged_to(permit);
         self
     }
 
-    pub(super) fn fetch(&self) -> Fetch {
+    pub(in crate::read) fn fetch(&self) -> Fetch {
         self.window.fetch()
     }
 
     /// The I/O class of the reads.
-    pub(super) fn class(&self) -> IoClass {
+    pub(in crate::read) fn class(&self) -> IoClass {
         self.window.class()
     }
 
     /// A cursor at the entry that starts at `start`. The entries up to `end` will be wanted.
-    pub(super) fn starting(start: u64, end: u64, fetch: Fetch, class: IoClass) -> Self {
+    pub(in crate::read) fn starting(start: u64, end: u64, fetch: Fetch, class: IoClass) -> Self {
         let mut cursor = Self { at: start, ..Self::new(fetch, class) };
         let bytes = end.saturating_sub(start);
         // A longer range contains long promoted indexes, which are skipped.
@@ -77,7 +77,7 @@ impl IndexCursor {
     }
 
     /// The entry of `key`. Afterwards the cursor stands at the next entry.
-    pub(super) async fn find(
+    pub(in crate::read) async fn find(
         &mut self,
         file: &ChunkedFile,
         summary: &Summary,
@@ -108,7 +108,7 @@ impl IndexCursor {
     }
 
     /// Moves to the first entry after `point`.
-    pub(super) async fn seek(
+    pub(in crate::read) async fn seek(
         &mut self,
         file: &ChunkedFile,
         summary: &Summary,
@@ -135,7 +135,7 @@ impl IndexCursor {
     }
 
     /// The next entry, or `None` after the last.
-    pub(super) async fn next(&mut self, file: &ChunkedFile) -> Result<Option<Entry>, ReadError> {
+    pub(in crate::read) async fn next(&mut self, file: &ChunkedFile) -> Result<Option<Entry>, ReadError> {
         if self.at >= file.data_bytes() {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ impl IndexCursor {
     }
 
     /// Start of the next entry.
-    pub(super) fn position(&self) -> u64 {
+    pub(in crate::read) fn position(&self) -> u64 {
         self.at
     }
 

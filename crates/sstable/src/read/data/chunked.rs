@@ -31,7 +31,7 @@ use crate::pool::CacheClass;
 
 /// Longest chunk of a plain Data.db in bytes. A chunk is as many units of CRC.db as fit into this length, or
 /// a part of a larger unit.
-pub(super) const PLAIN_CHUNK_BYTES_MAX: u32 = 16 * 1024;
+pub(in crate::read) const PLAIN_CHUNK_BYTES_MAX: u32 = 16 * 1024;
 /// Largest unit of CRC.db in bytes that is read. Cassandra and ScyllaDB write units of 64 KiB.
 const UNIT_BYTES_MAX: u32 = 1024 * 1024;
 
@@ -42,13 +42,13 @@ enum Encoding {
 
 /// Whether a plain file with a checksum for every `unit` bytes can be divided into chunks so that each chunk
 /// consists of whole units, or each unit of whole chunks.
-pub(super) fn is_readable_unit(unit: u32) -> bool {
+pub(in crate::read) fn is_readable_unit(unit: u32) -> bool {
     (1..=PLAIN_CHUNK_BYTES_MAX).contains(&unit)
         || (unit <= UNIT_BYTES_MAX && unit.is_multiple_of(PLAIN_CHUNK_BYTES_MAX))
 }
 
 /// See the head of this file.
-pub(super) struct ChunkedFile {
+pub(in crate::read) struct ChunkedFile {
     file: File,
     /// Length on disk.
     file_bytes: u64,
@@ -73,13 +73,13 @@ impl Drop for ChunkedFile {
 
 /// Consecutive chunks.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
-    pub(super) first: u64,
-    pub(super) count: u64,
+pub(in crate::read) struct Run {
+    pub(in crate::read) first: u64,
+    pub(in crate::read) count: u64,
 }
 
 /// Consecutive chunks as stored, read from disk and decoded one after the other.
-pub(super) struct StoredRun {
+pub(in crate::read) struct StoredRun {
     /// The chunks that are not decoded yet.
     rest: Run,
     /// File offset at which `stored` begins.
@@ -88,23 +88,23 @@ pub(super) struct StoredRun {
 }
 
 impl StoredRun {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::read) fn is_empty(&self) -> bool {
         self.rest.count == 0
     }
 
     /// Length of the stored bytes in memory.
-    pub(super) fn held_bytes(&self) -> u64 {
+    pub(in crate::read) fn held_bytes(&self) -> u64 {
         self.stored.len() as u64
     }
 
     /// The number of the chunk that is decoded next.
-    pub(super) fn next_chunk(&self) -> u64 {
+    pub(in crate::read) fn next_chunk(&self) -> u64 {
         self.rest.first
     }
 
     /// Skips the chunks before `chunk`. Returns false and skips nothing if `chunk` is not among the remaining
     /// ones.
-    pub(super) fn skip_to(&mut self, chunk: u64) -> bool {
+    pub(in crate::read) fn skip_to(&mut self, chunk: u64) -> bool {
         let end = self.rest.first + self.rest.count;
         let is_inside = (self.rest.first..end).contains(&chunk);
         if is_inside {
@@ -116,7 +116,7 @@ impl StoredRun {
 
 impl ChunkedFile {
     /// An uncompressed file, with checksums if `crcs` has them. Cached chunks are accounted as `class`.
-    pub(super) fn plain(
+    pub(in crate::read) fn plain(
         file: File,
         file_bytes: u64,
         chunk_bytes: u32,
@@ -151,7 +151,7 @@ impl ChunkedFile {
         }
     }
 
-    pub(super) fn compressed(
+    pub(in crate::read) fn compressed(
         file: File,
         file_bytes: u64,
         info: CompressionInfo,
@@ -173,44 +173,44 @@ impl ChunkedFile {
     }
 
     /// Whether reads may use cached index pages (`cache_index_pages`).
-    pub(super) fn is_index_kept(&self) -> bool {
+    pub(in crate::read) fn is_index_kept(&self) -> bool {
         self.cache.caches_index()
     }
 
     /// Length of the data before compression.
-    pub(super) fn data_bytes(&self) -> u64 {
+    pub(in crate::read) fn data_bytes(&self) -> u64 {
         self.data_bytes
     }
 
     /// Length on disk.
-    pub(super) fn file_bytes(&self) -> u64 {
+    pub(in crate::read) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    pub(super) fn chunk_bytes(&self) -> u64 {
+    pub(in crate::read) fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
 
     /// Whether every byte of the file is covered by a checksum.
-    pub(super) fn is_checksummed(&self) -> bool {
+    pub(in crate::read) fn is_checksummed(&self) -> bool {
         !matches!(&self.encoding, Encoding::Plain { crcs: None })
     }
 
-    pub(super) fn scan_unit_bytes(&self) -> u64 {
+    pub(in crate::read) fn scan_unit_bytes(&self) -> u64 {
         self.scan_unit_bytes
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(in crate::read) fn file(&self) -> &File {
         &self.file
     }
 
     /// Position in the data at which chunk `chunk` starts.
-    pub(super) fn chunk_start(&self, chunk: u64) -> u64 {
+    pub(in crate::read) fn chunk_start(&self, chunk: u64) -> u64 {
         chunk * self.chunk_bytes
     }
 
     /// Bytes of heap memory in use.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::read) fn memory_bytes(&self) -> usize {
         match &self.encoding {
             Encoding::Plain { crcs } => crcs.as_ref().map_or(0, ChunkCrcs::memory_bytes),
             Encoding::Compressed { .. } => self.compression_bytes(),
@@ -218,7 +218,7 @@ impl ChunkedFile {
     }
 
     /// Bytes of heap memory for the offsets of compressed chunks and for a dictionary.
-    pub(super) fn compression_bytes(&self) -> usize {
+    pub(in crate::read) fn compression_bytes(&self) -> usize {
         match &self.encoding {
             Encoding::Plain { .. } => 0,
             Encoding::Compressed { info, decompressor } => info.memory_bytes() + decompressor.memory_bytes(),
@@ -226,14 +226,14 @@ impl ChunkedFile {
     }
 
     /// The content of CompressionInfo.db, without a dictionary.
-    pub(super) fn compression(&self) -> Option<&CompressionInfo> {
+    pub(in crate::read) fn compression(&self) -> Option<&CompressionInfo> {
         match &self.encoding {
             Encoding::Plain { .. } => None,
             Encoding::Compressed { info, .. } => Some(info),
         }
     }
 
-    pub(super) fn dictionary_bytes(&self) -> Option<usize> {
+    pub(in crate::read) fn dictionary_bytes(&self) -> Option<usize> {
         match &self.encoding {
             Encoding::Compressed { decompressor, .. } => decompressor.dictionary_bytes(),
             _ => None,
@@ -242,12 +242,12 @@ impl ChunkedFile {
 
     /// Adds the bytes that client reads fetch from disk to `bytes`, from now on. Only the first call has an
     /// effect.
-    pub(super) fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
+    pub(in crate::read) fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
         self.fetched.get_or_init(|| Rc::clone(bytes));
     }
 
     /// Sets the probability, from 0.0 to 1.0, with which later reads verify checksums.
-    pub(super) fn set_crc_check_chance(&self, chance: f64) {
+    pub(in crate::read) fn set_crc_check_chance(&self, chance: f64) {
         self.crc_check_chance.set(chance);
     }
 
@@ -257,7 +257,7 @@ impl ChunkedFile {
     }
 
     /// An error about the data at `position`.
-    pub(super) fn corrupt(&self, position: u64, detail: &str) -> ReadError {
+    pub(in crate::read) fn corrupt(&self, position: u64, detail: &str) -> ReadError {
         let place = match self.encoding {
             Encoding::Plain { .. } => "",
             Encoding::Compressed { .. } => " (a position in the uncompressed data)",
@@ -303,7 +303,7 @@ impl ChunkedFile {
 
     /// The disk request for a run. The caller awaits the request and passes its result to
     /// [`Self::decode_run`]. The future owns all its data.
-    pub(super) fn request_run(
+    pub(in crate::read) fn request_run(
         &self,
         run: &Run,
         class: IoClass,
@@ -319,7 +319,7 @@ impl ChunkedFile {
     }
 
     /// Wraps the result of [`Self::request_run`] for `run`.
-    pub(super) fn stored_run(
+    pub(in crate::read) fn stored_run(
         &self,
         run: Run,
         stored: Result<IoBuf, FileError>,
@@ -367,7 +367,7 @@ impl ChunkedFile {
 
     /// Verifies the next chunks of a run and appends their data to `out`: at least `bytes` bytes, rounded up
     /// to whole units of verification, or all if the run has fewer.
-    pub(super) fn decode_some(
+    pub(in crate::read) fn decode_some(
         &self,
         run: &mut StoredRun,
         bytes: u64,
@@ -456,7 +456,7 @@ impl ChunkedFile {
     }
 
     /// Returns the chunk from the cache, or reads it from disk and puts it into the cache.
-    pub(super) async fn chunk(&self, chunk: u64, class: IoClass) -> Result<Rc<[u8]>, ReadError> {
+    pub(in crate::read) async fn chunk(&self, chunk: u64, class: IoClass) -> Result<Rc<[u8]>, ReadError> {
         let kept = self.cache.chunks();
         loop {
             match kept.look(self.number, chunk) {
@@ -486,7 +486,7 @@ impl ChunkedFile {
 
     /// Appends the data of a run to `out`. Chunks that the cache does not have are read from disk, with one
     /// request for each gap, and put into the cache.
-    pub(super) async fn append_cached(
+    pub(in crate::read) async fn append_cached(
         &self,
         run: &Run,
         class: IoClass,
@@ -528,7 +528,12 @@ impl ChunkedFile {
     }
 
     /// Appends the data of a run to `out`, read from disk without using the cache.
-    pub(super) async fn append(&self, run: &Run, class: IoClass, out: &mut Room) -> Result<(), ReadError> {
+    pub(in crate::read) async fn append(
+        &self,
+        run: &Run,
+        class: IoClass,
+        out: &mut Room,
+    ) -> Result<(), ReadError> {
         let stored = self.request_run(run, class)?.await;
         self.decode_run(run, stored, out)
     }

@@ -27,13 +27,13 @@ use model::{
 use reader::{Fragment, ReadError};
 use runtime::IoClass;
 
-use super::parse::{Parsed, Parser, change_fragment, row_fragment};
-use super::partition_index::{Entry, PartitionCursor};
-use super::row_index::RowIndex;
-use super::sstable::SSTable;
-use super::unfiltered::Kind;
 use super::values;
-use super::window::{Fetch, Window};
+use crate::read::data::window::{Fetch, Window};
+use crate::read::decode::parse::{Parsed, Parser, change_fragment, row_fragment};
+use crate::read::decode::unfiltered::Kind;
+use crate::read::index::partition_index::{Entry, PartitionCursor};
+use crate::read::index::row_index::RowIndex;
+use crate::read::sstable::SSTable;
 
 /// Maximum number of errors that are kept. Further errors are only counted.
 const ERRORS_MAX: usize = 1000;

@@ -37,7 +37,7 @@ const BITMAP_COLUMNS: usize = 64;
 
 /// Decodes rows. Reuses its buffers between rows.
 #[derive(Default)]
-pub(super) struct RowDecoder {
+pub(in crate::read) struct RowDecoder {
     /// Numbers of the columns that the row has, if it does not have all.
     present: Vec<usize>,
     /// Cells before they are sorted by column id.
@@ -46,7 +46,7 @@ pub(super) struct RowDecoder {
 
 impl RowDecoder {
     /// Decodes `body`, which is the whole row after its head. Errors carry offsets from the start of `body`.
-    pub(super) fn decode(
+    pub(in crate::read) fn decode(
         &mut self,
         flags: u8,
         body: &[u8],

@@ -16,9 +16,9 @@ use std::rc::Rc;
 
 use base::rng::Rng;
 
-use super::entries::EntryPage;
 use super::loading_cache::{FileNumber, LoadingCache};
 use crate::pool::{CacheClass, EvictionPolicy, MemoryPool, PoolStats};
+use crate::read::index::entries::EntryPage;
 
 /// Cost of getting a chunk back besides the disk read: bytes of data that are verified and decompressed per
 /// microsecond.
@@ -75,7 +75,7 @@ impl ChunkCache {
     }
 
     /// Assigns a number to a file that is being opened. The file's chunks are accounted as `class`.
-    pub(super) fn new_file(&self, class: CacheClass) -> FileNumber {
+    pub(in crate::read) fn new_file(&self, class: CacheClass) -> FileNumber {
         self.next_file.set(self.next_file.get() + 1);
         FileNumber { number: self.next_file.get(), class }
     }
@@ -93,16 +93,16 @@ impl ChunkCache {
         chance >= 1.0 || (chance > 0.0 && unit() < chance)
     }
 
-    pub(super) fn chunks(&self) -> &Rc<LoadingCache<Rc<[u8]>>> {
+    pub(in crate::read) fn chunks(&self) -> &Rc<LoadingCache<Rc<[u8]>>> {
         &self.chunks
     }
 
-    pub(super) fn entries(&self) -> &Rc<LoadingCache<Rc<EntryPage>>> {
+    pub(in crate::read) fn entries(&self) -> &Rc<LoadingCache<Rc<EntryPage>>> {
         &self.entries
     }
 
     /// Removes the values of a file that is closed. Takes time proportional to their number.
-    pub(super) fn clear_file(&self, file: FileNumber) {
+    pub(in crate::read) fn clear_file(&self, file: FileNumber) {
         match file.class {
             CacheClass::IndexEntries => self.entries.clear_file(file),
             CacheClass::Chunks | CacheClass::IndexPages => self.chunks.clear_file(file),
@@ -116,7 +116,7 @@ impl ChunkCache {
         self.caches_index.set(caches_index);
     }
 
-    pub(super) fn caches_index(&self) -> bool {
+    pub(in crate::read) fn caches_index(&self) -> bool {
         self.caches_index.get()
     }
 
@@ -133,7 +133,7 @@ impl ChunkCache {
         self.disk.get()
     }
 
-    pub(super) fn count_request(&self, file: FileNumber, bytes: u64) {
+    pub(in crate::read) fn count_request(&self, file: FileNumber, bytes: u64) {
         let mut disk = self.disk.get();
         match file.class {
             CacheClass::Chunks => {
@@ -151,13 +151,13 @@ impl ChunkCache {
 }
 
 /// Bytes of a chunk and the cost in microseconds of reading it again.
-pub(super) fn chunk_cost(bytes: &Rc<[u8]>) -> (usize, u64) {
+pub(in crate::read) fn chunk_cost(bytes: &Rc<[u8]>) -> (usize, u64) {
     (bytes.len(), READ_US + (bytes.len() / DECODE_BYTES_A_US) as u64)
 }
 
 /// Bytes of a parsed page and the cost in microseconds of getting it back, which may include reading the
 /// file's pages again.
-pub(super) fn page_cost(page: &Rc<EntryPage>) -> (usize, u64) {
+pub(in crate::read) fn page_cost(page: &Rc<EntryPage>) -> (usize, u64) {
     (page.memory_bytes(), READ_US + page.len() as u64 * PARSE_ENTRY_NS / 1000)
 }
 

@@ -23,13 +23,13 @@ use crate::component::statistics::DeltaBases;
 use crate::component::{FormatError, Named};
 use crate::version::Version;
 
-pub(super) const END_OF_PARTITION: u8 = 0x01;
+pub(in crate::read) const END_OF_PARTITION: u8 = 0x01;
 const IS_MARKER: u8 = 0x02;
-pub(super) const HAS_TIMESTAMP: u8 = 0x04;
-pub(super) const HAS_TTL: u8 = 0x08;
-pub(super) const HAS_DELETION: u8 = 0x10;
-pub(super) const HAS_ALL_COLUMNS: u8 = 0x20;
-pub(super) const HAS_COMPLEX_DELETION: u8 = 0x40;
+pub(in crate::read) const HAS_TIMESTAMP: u8 = 0x04;
+pub(in crate::read) const HAS_TTL: u8 = 0x08;
+pub(in crate::read) const HAS_DELETION: u8 = 0x10;
+pub(in crate::read) const HAS_ALL_COLUMNS: u8 = 0x20;
+pub(in crate::read) const HAS_COMPLEX_DELETION: u8 = 0x40;
 const EXTENSION: u8 = 0x80;
 
 const EXTENDED_IS_STATIC: u8 = 0x01;
@@ -39,7 +39,7 @@ const VALUE_BYTES_MAX: usize = 65_535;
 
 /// Why a row, marker or header could not be parsed.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(in crate::read) enum Stop {
     /// The window ends before the end of the row or marker. At least this number of bytes, counted from its
     /// start, is needed.
     Short(u64),
@@ -61,15 +61,15 @@ fn short(bytes: &[u8], truncated: Truncated) -> Stop {
 }
 
 /// The start of a partition.
-pub(super) struct PartitionHeader<'a> {
-    pub(super) key: &'a [u8],
-    pub(super) deletion: DeletionTime,
+pub(in crate::read) struct PartitionHeader<'a> {
+    pub(in crate::read) key: &'a [u8],
+    pub(in crate::read) deletion: DeletionTime,
     /// Length in bytes.
-    pub(super) bytes: usize,
+    pub(in crate::read) bytes: usize,
 }
 
 impl<'a> PartitionHeader<'a> {
-    pub(super) fn parse(bytes: &'a [u8], version: Version) -> Result<Self, Stop> {
+    pub(in crate::read) fn parse(bytes: &'a [u8], version: Version) -> Result<Self, Stop> {
         let mut take = Take::new(bytes);
         let key = take.u16_bytes().map_err(|truncated| short(bytes, truncated))?;
         let missing_bytes = DeletionTime::SIZE_BYTES_MAX.saturating_sub(take.remaining());
@@ -84,7 +84,7 @@ impl<'a> PartitionHeader<'a> {
 
 /// What stands at a position within a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::read) enum Kind {
     EndOfPartition,
     StaticRow,
     Row,
@@ -93,26 +93,26 @@ pub(super) enum Kind {
 
 /// A row or marker up to its body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head<'a> {
-    pub(super) kind: Kind,
-    pub(super) flags: u8,
+pub(in crate::read) struct Head<'a> {
+    pub(in crate::read) kind: Kind,
+    pub(in crate::read) flags: u8,
     /// Number of clustering values.
-    pub(super) count: usize,
+    pub(in crate::read) count: usize,
     /// The encoded clustering values.
-    pub(super) values: &'a [u8],
+    pub(in crate::read) values: &'a [u8],
     /// Start of the body, counted from the start of the row or marker.
-    pub(super) body_at: usize,
+    pub(in crate::read) body_at: usize,
     /// Length of the whole row or marker in bytes; the next one starts there.
-    pub(super) bytes: u64,
+    pub(in crate::read) bytes: u64,
     /// Distance in bytes to the start of the row or marker before; for the first one, to the start of the
     /// partition.
-    pub(super) previous_bytes: u64,
+    pub(in crate::read) previous_bytes: u64,
 }
 
 /// Parses the head of the row or marker that starts with `bytes`. `left_bytes` is the length of the data from
 /// here on; no row or marker can be longer.
 #[inline]
-pub(super) fn parse_head<'a>(
+pub(in crate::read) fn parse_head<'a>(
     bytes: &'a [u8],
     fixed: FixedLengths<'_>,
     left_bytes: u64,
@@ -195,7 +195,7 @@ pub(super) fn parse_head<'a>(
 impl Head<'_> {
     /// The decoded clustering values. A null (of compact tables) becomes an empty value.
     #[inline]
-    pub(super) fn prefix(
+    pub(in crate::read) fn prefix(
         &self,
         fixed: FixedLengths<'_>,
         builder: &mut PrefixBuilder,
@@ -205,7 +205,7 @@ impl Head<'_> {
 
     /// The order of this position relative to `target`, without decoding its values.
     #[inline]
-    pub(super) fn compare(
+    pub(in crate::read) fn compare(
         &self,
         fixed: FixedLengths<'_>,
         schema: &TableSchema,
@@ -232,7 +232,7 @@ impl Head<'_> {
 
     /// The side of its prefix on which this position lies.
     #[inline]
-    pub(super) fn side(&self) -> Side {
+    pub(in crate::read) fn side(&self) -> Side {
         match self.kind {
             Kind::Marker(kind) => side_of(kind),
             Kind::Row | Kind::StaticRow | Kind::EndOfPartition => Side::At,
@@ -242,7 +242,7 @@ impl Head<'_> {
 
 /// Decodes the values; there is one for each element of `fixed`.
 #[inline]
-pub(super) fn prefix_of(
+pub(in crate::read) fn prefix_of(
     values: &[u8],
     fixed: FixedLengths<'_>,
     builder: &mut PrefixBuilder,
@@ -262,7 +262,7 @@ pub(super) fn prefix_of(
 }
 
 /// The side of a prefix of this kind.
-pub(super) fn side_of(kind: PrefixKind) -> Side {
+pub(in crate::read) fn side_of(kind: PrefixKind) -> Side {
     match kind.weight() {
         -1 => Side::Before,
         0 => Side::At,
@@ -272,33 +272,33 @@ pub(super) fn side_of(kind: PrefixKind) -> Side {
 
 /// The bases to which the time differences in Data.db are added.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bases {
+pub(in crate::read) struct Bases {
     bases: DeltaBases,
     /// Whether local deletion times are unsigned ([`Version::has_uint_deletion_time`]).
     is_uint: bool,
 }
 
 impl Bases {
-    pub(super) fn new(bases: DeltaBases, version: Version) -> Self {
+    pub(in crate::read) fn new(bases: DeltaBases, version: Version) -> Self {
         Self { bases, is_uint: version.has_uint_deletion_time() }
     }
 
     #[inline]
-    pub(super) fn timestamp(&self, take: &mut Take<'_>) -> Result<i64, FormatError> {
+    pub(in crate::read) fn timestamp(&self, take: &mut Take<'_>) -> Result<i64, FormatError> {
         let delta = take.vint().named("timestamp")?;
         Ok(self.bases.min_timestamp_us.wrapping_add(delta as i64))
     }
 
     /// A local deletion time in seconds. Sums are modulo 2^32 in all versions.
     #[inline]
-    pub(super) fn deletion_time(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
+    pub(in crate::read) fn deletion_time(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
         let delta = take.vint().named("local deletion time")?;
         let stored_s = self.bases.min_local_deletion_time_s.wrapping_add(delta as i32);
         Ok(if self.is_uint { stored_s as u32 } else { deletion_time_s(stored_s) })
     }
 
     #[inline]
-    pub(super) fn ttl(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
+    pub(in crate::read) fn ttl(&self, take: &mut Take<'_>) -> Result<u32, FormatError> {
         let at = take.offset();
         let delta = take.vint().named("TTL")?;
         let ttl_s = self.bases.min_ttl_s.wrapping_add(delta as i32);
@@ -309,7 +309,7 @@ impl Bases {
     }
 
     #[inline]
-    pub(super) fn deletion(&self, take: &mut Take<'_>) -> Result<Tombstone, FormatError> {
+    pub(in crate::read) fn deletion(&self, take: &mut Take<'_>) -> Result<Tombstone, FormatError> {
         let timestamp_us = self.timestamp(take)?;
         let deletion_time_s = self.deletion_time(take)?;
         // Cassandra 5 writes "none" in 32 bits into older versions too, where it reads as a time.
@@ -320,7 +320,7 @@ impl Bases {
     }
 
     /// The deletions of a marker, from its body: the one in force before it and the one in force after it.
-    pub(super) fn marker(
+    pub(in crate::read) fn marker(
         &self,
         kind: PrefixKind,
         body: &[u8],
@@ -358,7 +358,7 @@ fn deletion_time_s(stored_s: i32) -> u32 {
 }
 
 /// Converts the stored deletion of a partition or of an open marker.
-pub(super) fn tombstone_of(deletion: DeletionTime) -> Tombstone {
+pub(in crate::read) fn tombstone_of(deletion: DeletionTime) -> Tombstone {
     Tombstone {
         timestamp_us: deletion.marked_for_delete_at_us,
         deletion_time_s: deletion_time_s(deletion.local_deletion_time_s),

@@ -16,12 +16,12 @@ mod walk;
 
 use reader::ReadError;
 
-pub(super) use partitions::{Entry, PartitionTrie, PartitionTrieCursor};
-pub(super) use rows::{RowTrie, RowTrieCheck, TrieBlock};
+pub(in crate::read) use partitions::{Entry, PartitionTrie, PartitionTrieCursor};
+pub(in crate::read) use rows::{RowTrie, RowTrieCheck, TrieBlock};
 
-use super::chunked::ChunkedFile;
-use super::window::Window;
 use crate::component::trie::PAGE_BYTES;
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::Window;
 
 /// The pages of a file, for a walk.
 struct FilePages<'a> {

@@ -10,24 +10,24 @@ use model::{PartitionKey, RingPosition};
 use reader::{Permit, ReadError};
 use runtime::IoClass;
 
-use super::chunked::ChunkedFile;
 use super::entries::EntryPages;
-use super::index::{self, IndexCursor};
-use super::sstable::SSTable;
+use super::index_db::{self, IndexCursor};
 use super::trie::{self, PartitionTrie, PartitionTrieCursor};
-use super::window::Fetch;
 use crate::component::summary::Summary;
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::Fetch;
+use crate::read::sstable::SSTable;
 
 /// See the head of this file.
 #[expect(clippy::large_enum_variant, reason = "an SSTable has one, and the large one is the common one")]
-pub(super) enum PartitionIndex {
+pub(in crate::read) enum PartitionIndex {
     Big { file: ChunkedFile, summary: Summary, pages: EntryPages },
     Trie(Box<PartitionTrie>),
 }
 
 impl PartitionIndex {
     /// Whether reads may use the shard's cached parts of the index and add to them (`cache_index_pages`).
-    pub(super) fn is_kept(&self) -> bool {
+    pub(in crate::read) fn is_kept(&self) -> bool {
         match self {
             Self::Big { pages, .. } => pages.are_kept(),
             Self::Trie(trie) => trie.partitions.is_index_kept(),
@@ -35,7 +35,7 @@ impl PartitionIndex {
     }
 
     /// See [`ChunkedFile::count_fetched_in`].
-    pub(super) fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
+    pub(in crate::read) fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
         match self {
             Self::Big { file, .. } => file.count_fetched_in(bytes),
             Self::Trie(trie) => {
@@ -46,7 +46,7 @@ impl PartitionIndex {
     }
 
     /// Total length of its files.
-    pub(super) fn file_bytes(&self) -> u64 {
+    pub(in crate::read) fn file_bytes(&self) -> u64 {
         match self {
             Self::Big { file, .. } => file.file_bytes(),
             Self::Trie(trie) => {
@@ -56,7 +56,7 @@ impl PartitionIndex {
     }
 
     /// Bytes of memory that it holds.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::read) fn memory_bytes(&self) -> usize {
         match self {
             Self::Big { summary, .. } => summary.memory_bytes(),
             Self::Trie(trie) => trie.footer.first_key.capacity() + trie.footer.last_key.capacity(),
@@ -64,7 +64,7 @@ impl PartitionIndex {
     }
 
     /// Number of partitions, if the index stores it.
-    pub(super) fn partition_count(&self) -> Option<u64> {
+    pub(in crate::read) fn partition_count(&self) -> Option<u64> {
         match self {
             Self::Big { .. } => None,
             Self::Trie(trie) => Some(trie.footer.key_count),
@@ -72,7 +72,7 @@ impl PartitionIndex {
     }
 
     /// An error about the index entry of a partition.
-    pub(super) fn corrupt(&self, entry: &Entry, detail: &str) -> ReadError {
+    pub(in crate::read) fn corrupt(&self, entry: &Entry, detail: &str) -> ReadError {
         match (self, entry) {
             (Self::Big { file, .. }, Entry::Big(entry)) => file.corrupt(entry.promoted_at, detail),
             (Self::Trie(trie), Entry::Trie(entry)) => trie.partitions.corrupt(entry.node_at, detail),
@@ -83,13 +83,13 @@ impl PartitionIndex {
 
 /// Location of a partition and of its row index.
 #[derive(Clone, Debug)]
-pub(super) enum Entry {
-    Big(index::Entry),
+pub(in crate::read) enum Entry {
+    Big(index_db::Entry),
     Trie(trie::Entry),
 }
 
 impl Entry {
-    pub(super) fn key(&self) -> &PartitionKey {
+    pub(in crate::read) fn key(&self) -> &PartitionKey {
         match self {
             Self::Big(entry) => &entry.key,
             Self::Trie(entry) => &entry.key,
@@ -97,7 +97,7 @@ impl Entry {
     }
 
     /// Position in the data.
-    pub(super) fn position(&self) -> u64 {
+    pub(in crate::read) fn position(&self) -> u64 {
         match self {
             Self::Big(entry) => entry.position,
             Self::Trie(entry) => entry.position,
@@ -105,7 +105,7 @@ impl Entry {
     }
 
     /// Start of the next partition, if it was known without a further read.
-    pub(super) fn next_position(&self) -> Option<u64> {
+    pub(in crate::read) fn next_position(&self) -> Option<u64> {
         match self {
             Self::Big(entry) => entry.next_position,
             Self::Trie(entry) => entry.next_position,
@@ -113,7 +113,7 @@ impl Entry {
     }
 
     /// Whether the partition has a row index.
-    pub(super) fn has_row_index(&self) -> bool {
+    pub(in crate::read) fn has_row_index(&self) -> bool {
         match self {
             Self::Big(entry) => entry.promoted_bytes > 0,
             Self::Trie(entry) => entry.rows.is_some(),
@@ -122,13 +122,13 @@ impl Entry {
 }
 
 /// A cursor over the partitions of one SSTable. Every call must pass the same SSTable.
-pub(super) enum PartitionCursor {
+pub(in crate::read) enum PartitionCursor {
     Big(IndexCursor),
     Trie(Box<PartitionTrieCursor>),
 }
 
 impl PartitionCursor {
-    pub(super) fn new(sstable: &SSTable, fetch: Fetch, class: IoClass) -> Self {
+    pub(in crate::read) fn new(sstable: &SSTable, fetch: Fetch, class: IoClass) -> Self {
         match &sstable.index {
             PartitionIndex::Big { .. } => Self::Big(IndexCursor::new(fetch, class)),
             PartitionIndex::Trie(trie) => Self::Trie(Box::new(PartitionTrieCursor::new(trie, fetch, class))),
@@ -137,7 +137,7 @@ impl PartitionCursor {
 
     /// Charges the window of the cursor to the read.
     #[must_use]
-    pub(super) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
+    pub(in crate::read) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
         match self {
             Self::Big(cursor) => Self::Big(cursor.charged_to(permit)),
             // A trie is read page by page and is not charged.
@@ -146,7 +146,7 @@ impl PartitionCursor {
     }
 
     /// The entry of `key`. The position of the cursor afterwards is unspecified.
-    pub(super) async fn find(
+    pub(in crate::read) async fn find(
         &mut self,
         sstable: &SSTable,
         key: &PartitionKey,
@@ -167,7 +167,11 @@ impl PartitionCursor {
     }
 
     /// Moves to the first entry after `point`.
-    pub(super) async fn seek(&mut self, sstable: &SSTable, point: &RingPosition) -> Result<(), ReadError> {
+    pub(in crate::read) async fn seek(
+        &mut self,
+        sstable: &SSTable,
+        point: &RingPosition,
+    ) -> Result<(), ReadError> {
         match (self, &sstable.index) {
             (Self::Big(cursor), PartitionIndex::Big { file, summary, .. }) => {
                 cursor.seek(file, summary, point).await
@@ -178,7 +182,7 @@ impl PartitionCursor {
     }
 
     /// The next entry, or `None` after the last.
-    pub(super) async fn next(&mut self, sstable: &SSTable) -> Result<Option<Entry>, ReadError> {
+    pub(in crate::read) async fn next(&mut self, sstable: &SSTable) -> Result<Option<Entry>, ReadError> {
         match (self, &sstable.index) {
             (Self::Big(cursor), PartitionIndex::Big { file, .. }) => {
                 Ok(cursor.next(file).await?.map(Entry::Big))
@@ -191,7 +195,7 @@ impl PartitionCursor {
     }
 
     /// Position of the cursor: in Index.db the start of the next entry, in Partitions.db the next node.
-    pub(super) fn place(&self) -> u64 {
+    pub(in crate::read) fn place(&self) -> u64 {
         match self {
             Self::Big(cursor) => cursor.position(),
             Self::Trie(cursor) => cursor.position(),
@@ -200,7 +204,7 @@ impl PartitionCursor {
 
     /// Skips the entry at `place`, for which [`Self::next`] has returned an error. False if the position of
     /// the next entry is unknown.
-    pub(super) async fn pass(&mut self, sstable: &SSTable, place: u64) -> bool {
+    pub(in crate::read) async fn pass(&mut self, sstable: &SSTable, place: u64) -> bool {
         match (self, &sstable.index) {
             (Self::Big(cursor), _) => cursor.position() != place,
             (Self::Trie(cursor), PartitionIndex::Trie(trie)) => cursor.pass(trie, place).await,

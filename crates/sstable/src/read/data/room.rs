@@ -6,19 +6,19 @@ use std::ops::Deref;
 
 /// See the head of this file. Dereferences to the bytes that were added and not dropped.
 #[derive(Default)]
-pub(super) struct Room {
+pub(in crate::read) struct Room {
     /// Memory from `len_bytes` on has unspecified content.
     memory: Vec<u8>,
     len_bytes: usize,
 }
 
 impl Room {
-    pub(super) fn clear(&mut self) {
+    pub(in crate::read) fn clear(&mut self) {
         self.len_bytes = 0;
     }
 
     /// Appends `bytes` bytes, which the caller writes. Their content is unspecified until then.
-    pub(super) fn add(&mut self, bytes: usize) -> &mut [u8] {
+    pub(in crate::read) fn add(&mut self, bytes: usize) -> &mut [u8] {
         let from = self.len_bytes;
         self.len_bytes += bytes;
         if self.memory.len() < self.len_bytes {
@@ -27,12 +27,12 @@ impl Room {
         &mut self.memory[from..self.len_bytes]
     }
 
-    pub(super) fn extend_from_slice(&mut self, bytes: &[u8]) {
+    pub(in crate::read) fn extend_from_slice(&mut self, bytes: &[u8]) {
         self.add(bytes.len()).copy_from_slice(bytes);
     }
 
     /// Drops the first `bytes`.
-    pub(super) fn drop_front(&mut self, bytes: usize) {
+    pub(in crate::read) fn drop_front(&mut self, bytes: usize) {
         self.memory.copy_within(bytes..self.len_bytes, 0);
         self.len_bytes -= bytes;
     }

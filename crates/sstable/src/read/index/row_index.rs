@@ -7,23 +7,23 @@ use model::{CqlType, Position, TableSchema, Tombstone};
 use reader::{Permit, ReadError};
 use runtime::IoClass;
 
-use super::chunked::ChunkedFile;
 use super::partition_index::{Entry, PartitionIndex};
 use super::promoted::{Block, BlockEnd, Promoted};
-use super::sstable::SSTable;
 use super::trie::{RowTrie, TrieBlock};
-use super::unfiltered::tombstone_of;
-use super::window::Fetch;
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::Fetch;
+use crate::read::decode::unfiltered::tombstone_of;
+use crate::read::sstable::SSTable;
 
 /// See the head of this file.
-pub(super) enum RowIndex {
+pub(in crate::read) enum RowIndex {
     Promoted(Promoted),
     Trie(RowTrie),
 }
 
 /// A block of rows.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(in crate::read) enum Place {
     /// A block of the promoted index, with its number.
     Promoted(usize, Block),
     Trie(TrieBlock),
@@ -31,7 +31,7 @@ pub(super) enum Place {
 
 impl Place {
     /// Distance in bytes from the partition's start to the block's start.
-    pub(super) fn offset(&self) -> u64 {
+    pub(in crate::read) fn offset(&self) -> u64 {
         match self {
             Self::Promoted(_, block) => block.offset,
             Self::Trie(block) => block.offset,
@@ -39,7 +39,7 @@ impl Place {
     }
 
     /// Distance in bytes from the partition's start to the block's end.
-    pub(super) fn end(&self) -> u64 {
+    pub(in crate::read) fn end(&self) -> u64 {
         match self {
             Self::Promoted(_, block) => block.offset.saturating_add(block.width),
             Self::Trie(block) => block.end,
@@ -47,7 +47,7 @@ impl Place {
     }
 
     /// The position of the block's first row or marker, if it is known.
-    pub(super) fn first(&self) -> Option<&Position> {
+    pub(in crate::read) fn first(&self) -> Option<&Position> {
         match self {
             Self::Promoted(_, block) => Some(&block.first),
             Self::Trie(_) => None,
@@ -56,7 +56,7 @@ impl Place {
 
     /// Whether the block contains no position that a seek to `target` looks for: forward, a position at or
     /// after `target`; in reverse, a position before it.
-    pub(super) fn is_past(
+    pub(in crate::read) fn is_past(
         &self,
         schema: &TableSchema,
         types: &[CqlType],
@@ -74,7 +74,7 @@ impl Place {
 impl RowIndex {
     /// The row index of the entry's partition, whose rows start `header_bytes` after its start. `None` if the
     /// partition has no row index.
-    pub(super) async fn open(
+    pub(in crate::read) async fn open(
         sstable: &SSTable,
         entry: &Entry,
         header_bytes: u64,
@@ -103,7 +103,7 @@ impl RowIndex {
 
     /// Charges the held memory to the read. A trie is read page by page and is not charged.
     #[must_use]
-    pub(super) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
+    pub(in crate::read) fn charged_to(self, permit: &Option<Rc<Permit>>) -> Self {
         match self {
             Self::Promoted(promoted) => Self::Promoted(promoted.charged_to(permit)),
             Self::Trie(rows) => Self::Trie(rows),
@@ -111,7 +111,7 @@ impl RowIndex {
     }
 
     /// As `Self::open`, without comparing the length of the partition's header.
-    pub(super) async fn open_unchecked(
+    pub(in crate::read) async fn open_unchecked(
         sstable: &SSTable,
         entry: &Entry,
         fetch: Fetch,
@@ -130,7 +130,7 @@ impl RowIndex {
     }
 
     /// The partition's deletion.
-    pub(super) fn deletion(&self) -> Tombstone {
+    pub(in crate::read) fn deletion(&self) -> Tombstone {
         tombstone_of(match self {
             Self::Promoted(promoted) => promoted.head().deletion,
             Self::Trie(rows) => rows.deletion(),
@@ -138,7 +138,7 @@ impl RowIndex {
     }
 
     /// The number of blocks that the row index states.
-    pub(super) fn block_count(&self) -> u64 {
+    pub(in crate::read) fn block_count(&self) -> u64 {
         match self {
             Self::Promoted(promoted) => promoted.block_count() as u64,
             Self::Trie(rows) => rows.block_count(),
@@ -146,7 +146,7 @@ impl RowIndex {
     }
 
     /// An error about the content of the row index.
-    pub(super) fn corrupt(&self, sstable: &SSTable, detail: &str) -> ReadError {
+    pub(in crate::read) fn corrupt(&self, sstable: &SSTable, detail: &str) -> ReadError {
         match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
                 file.corrupt(promoted.position(), detail)
@@ -161,13 +161,13 @@ impl RowIndex {
 
     /// Whether the first row of each block is known, so that a block found for a reversed read must contain a
     /// row before the target. In a trie only an upper bound of the block before is known.
-    pub(super) fn knows_first_rows(&self) -> bool {
+    pub(in crate::read) fn knows_first_rows(&self) -> bool {
         matches!(self, Self::Promoted(_))
     }
 
     /// The block at which the search for the first row or marker at or after `target` begins. `None` if the
     /// partition has no such row or marker.
-    pub(super) async fn block_to_start(
+    pub(in crate::read) async fn block_to_start(
         &mut self,
         sstable: &SSTable,
         schema: &TableSchema,
@@ -193,7 +193,7 @@ impl RowIndex {
 
     /// The last block that contains (in a trie: may contain) a position before `target`; without a target,
     /// the last block. `None` if there is none.
-    pub(super) async fn block_in_front(
+    pub(in crate::read) async fn block_in_front(
         &mut self,
         sstable: &SSTable,
         schema: &TableSchema,
@@ -221,7 +221,10 @@ impl RowIndex {
     }
 
     /// The first block.
-    pub(super) async fn first_block(&mut self, sstable: &SSTable) -> Result<Option<Place>, ReadError> {
+    pub(in crate::read) async fn first_block(
+        &mut self,
+        sstable: &SSTable,
+    ) -> Result<Option<Place>, ReadError> {
         match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
                 promoted_block(promoted, file, sstable, 0).await
@@ -235,7 +238,7 @@ impl RowIndex {
     }
 
     /// The block after `place`; `None` after the last.
-    pub(super) async fn block_after(
+    pub(in crate::read) async fn block_after(
         &mut self,
         sstable: &SSTable,
         place: &Place,
@@ -253,7 +256,7 @@ impl RowIndex {
     }
 
     /// The block before `place`; `None` before the first.
-    pub(super) async fn block_before(
+    pub(in crate::read) async fn block_before(
         &mut self,
         sstable: &SSTable,
         place: &Place,
@@ -273,7 +276,7 @@ impl RowIndex {
     }
 
     /// The range deletion in force at the start of `place`.
-    pub(super) async fn in_force_at(
+    pub(in crate::read) async fn in_force_at(
         &mut self,
         sstable: &SSTable,
         place: &Place,

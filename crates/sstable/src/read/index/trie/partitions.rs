@@ -15,8 +15,8 @@ use super::walk::Walk;
 use crate::component::deletion_time::DeletionTime;
 use crate::component::partitions_db::{PartitionPayload, PartitionPlace, PartitionsFooter};
 use crate::component::rows_db::RowsEntry;
-use crate::read::chunked::ChunkedFile;
-use crate::read::window::{Fetch, Window};
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::{Fetch, Window};
 use crate::version::Version;
 
 /// The files of the index.

@@ -10,34 +10,34 @@ use reader::{Fragment, LocalFuture, ReadError, Reader, RowFragment, Step};
 
 use super::columns::ColumnMap;
 use super::row::RowDecoder;
-use super::sstable::SSTable;
 use super::unfiltered::{Head, Kind, PartitionHeader, Stop, parse_head, tombstone_of};
-use super::window::Window;
 use crate::component::FormatError;
 use crate::component::clustering::PrefixKind;
+use crate::read::data::window::Window;
+use crate::read::sstable::SSTable;
 
 /// A parsed value, or the number of bytes that the window must contain from the start of the row or marker.
-pub(super) enum Parsed<T> {
+pub(in crate::read) enum Parsed<T> {
     Done(T),
     Need(u64),
 }
 
 /// See the head of this file.
-pub(super) struct Parser {
-    pub(super) sstable: Rc<SSTable>,
+pub(in crate::read) struct Parser {
+    pub(in crate::read) sstable: Rc<SSTable>,
     map: Rc<ColumnMap>,
     decoder: RowDecoder,
     builder: PrefixBuilder,
 }
 
 impl Parser {
-    pub(super) fn new(sstable: &Rc<SSTable>, map: Rc<ColumnMap>) -> Self {
+    pub(in crate::read) fn new(sstable: &Rc<SSTable>, map: Rc<ColumnMap>) -> Self {
         let (decoder, builder) = (RowDecoder::default(), PrefixBuilder::default());
         Self { sstable: Rc::clone(sstable), map, decoder, builder }
     }
 
     #[cold]
-    pub(super) fn corrupt(&self, piece_at: u64, error: FormatError) -> ReadError {
+    pub(in crate::read) fn corrupt(&self, piece_at: u64, error: FormatError) -> ReadError {
         let error = error.shifted(piece_at);
         let FormatError { what, offset_bytes, expected, found } = error;
         self.sstable.data.corrupt(offset_bytes, &format!("{what}: expected {expected}, found {found}"))
@@ -57,7 +57,7 @@ impl Parser {
 
     /// The header of the partition that starts at `at`: its key, its deletion, and the length of both in
     /// bytes.
-    pub(super) fn header(
+    pub(in crate::read) fn header(
         &self,
         window: &Window,
         at: u64,
@@ -73,7 +73,7 @@ impl Parser {
 
     /// The head of the row or marker at `at`. With `whole`, the window must contain the body too.
     #[inline]
-    pub(super) fn head<'w>(
+    pub(in crate::read) fn head<'w>(
         &self,
         window: &'w Window,
         at: u64,
@@ -89,14 +89,14 @@ impl Parser {
     }
 
     #[inline]
-    pub(super) fn key(&mut self, head: &Head<'_>, at: u64) -> Result<ClusteringKey, ReadError> {
+    pub(in crate::read) fn key(&mut self, head: &Head<'_>, at: u64) -> Result<ClusteringKey, ReadError> {
         let key = head.prefix(&self.sstable.columns.clustering_lengths, &mut self.builder);
         key.map_err(|error| self.corrupt(at, error))
     }
 
     /// The order of the row or marker at `at` relative to `target`.
     #[inline]
-    pub(super) fn compare(
+    pub(in crate::read) fn compare(
         &self,
         head: &Head<'_>,
         at: u64,
@@ -109,7 +109,12 @@ impl Parser {
 
     /// The content of a row whose head is at `at`. The window must contain the body.
     #[inline]
-    pub(super) fn row(&mut self, window: &Window, head: &Head<'_>, at: u64) -> Result<Row, ReadError> {
+    pub(in crate::read) fn row(
+        &mut self,
+        window: &Window,
+        head: &Head<'_>,
+        at: u64,
+    ) -> Result<Row, ReadError> {
         let body = &window.rest(at)[head.body_at..head.bytes as usize];
         let columns = if head.kind == Kind::StaticRow { &self.map.statics } else { &self.map.regulars };
         let row = self.decoder.decode(head.flags, body, columns, &self.sstable.bases);
@@ -117,7 +122,7 @@ impl Parser {
     }
 
     /// The range deletions in force before and after a marker.
-    pub(super) fn marker(
+    pub(in crate::read) fn marker(
         &self,
         window: &Window,
         head: &Head<'_>,
@@ -131,7 +136,7 @@ impl Parser {
 
     /// An error: the marker at `at` does not continue the range deletion in force.
     #[cold]
-    pub(super) fn unbalanced(&self, at: u64, expected: Tombstone, found: Tombstone) -> ReadError {
+    pub(in crate::read) fn unbalanced(&self, at: u64, expected: Tombstone, found: Tombstone) -> ReadError {
         let text = |tombstone: Tombstone| match tombstone.is_live() {
             true => "none".to_owned(),
             false => format!("{} us, {} s", tombstone.timestamp_us, tombstone.deletion_time_s),
@@ -147,18 +152,18 @@ impl Parser {
 
 /// A row as a fragment; `None` if the row had nothing but dropped columns.
 #[inline]
-pub(super) fn row_fragment(key: ClusteringKey, row: Row) -> Option<Fragment> {
+pub(in crate::read) fn row_fragment(key: ClusteringKey, row: Row) -> Option<Fragment> {
     (!row.is_empty()).then(|| Fragment::Row(RowFragment { key, row: Rc::new(row) }))
 }
 
-pub(super) fn change_fragment(position: Position, tombstone: Tombstone) -> Fragment {
+pub(in crate::read) fn change_fragment(position: Position, tombstone: Tombstone) -> Fragment {
     Fragment::Change(RangeTombstoneChange { position, tombstone })
 }
 
 /// A reader that only returns the reason why it cannot read.
-pub(super) struct FailedReader {
-    pub(super) sstable: Rc<SSTable>,
-    pub(super) detail: String,
+pub(in crate::read) struct FailedReader {
+    pub(in crate::read) sstable: Rc<SSTable>,
+    pub(in crate::read) detail: String,
 }
 
 impl Reader for FailedReader {

@@ -19,29 +19,29 @@ use model::{ClusteringPrefix, Position, TableSchema, Tombstone};
 use reader::{Permit, ReadError};
 use runtime::IoClass;
 
-use super::chunked::ChunkedFile;
-use super::index::Entry;
-use super::unfiltered::{prefix_of, side_of, tombstone_of};
-use super::window::{Fetch, Window};
+use super::index_db::Entry;
 use crate::component::FormatError;
 use crate::component::clustering::{FixedLengths, RawPrefix};
 use crate::component::index::{IndexBlock, PromotedHead};
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::{Fetch, Window};
+use crate::read::decode::unfiltered::{prefix_of, side_of, tombstone_of};
 use crate::version::Version;
 
 /// A block of rows, with owned values.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
-    pub(super) first: Position,
-    pub(super) last: Position,
+pub(in crate::read) struct Block {
+    pub(in crate::read) first: Position,
+    pub(in crate::read) last: Position,
     /// Distance in bytes from the start of the partition.
-    pub(super) offset: u64,
-    pub(super) width: u64,
+    pub(in crate::read) offset: u64,
+    pub(in crate::read) width: u64,
     /// The range deletion in force after the block's end.
-    pub(super) open: Tombstone,
+    pub(in crate::read) open: Tombstone,
 }
 
 /// See the head of this file.
-pub(super) struct Promoted {
+pub(in crate::read) struct Promoted {
     offsets: Window,
     blocks: Window,
     at: u64,
@@ -53,14 +53,14 @@ pub(super) struct Promoted {
 
 /// The end of a block that is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum BlockEnd {
+pub(in crate::read) enum BlockEnd {
     First,
     Last,
 }
 
 impl Promoted {
     /// Reads the head of the entry's promoted index; `None` if the entry has none.
-    pub(super) async fn open(
+    pub(in crate::read) async fn open(
         file: &ChunkedFile,
         entry: &Entry,
         version: Version,
@@ -86,27 +86,27 @@ impl Promoted {
 
     /// Charges the windows to the read.
     #[must_use]
-    pub(super) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
+    pub(in crate::read) fn charged_to(mut self, permit: &Option<Rc<Permit>>) -> Self {
         self.offsets = self.offsets.charged_to(permit);
         self.blocks = self.blocks.charged_to(permit);
         self
     }
 
     /// Position of the promoted index in Index.db.
-    pub(super) fn position(&self) -> u64 {
+    pub(in crate::read) fn position(&self) -> u64 {
         self.at
     }
 
-    pub(super) fn head(&self) -> &PromotedHead {
+    pub(in crate::read) fn head(&self) -> &PromotedHead {
         &self.head
     }
 
-    pub(super) fn block_count(&self) -> usize {
+    pub(in crate::read) fn block_count(&self) -> usize {
         self.head.block_count
     }
 
     /// Number of leading blocks whose `end` is before `target`.
-    pub(super) async fn blocks_before(
+    pub(in crate::read) async fn blocks_before(
         &mut self,
         file: &ChunkedFile,
         fixed: FixedLengths<'_>,
@@ -166,7 +166,7 @@ impl Promoted {
     }
 
     /// Block `index`, which must exist.
-    pub(super) async fn block(
+    pub(in crate::read) async fn block(
         &mut self,
         file: &ChunkedFile,
         fixed: FixedLengths<'_>,

@@ -10,15 +10,15 @@ use model::{PartitionKey, PartitionRange, Position, TableSchema, Tombstone};
 use reader::{Fragment, ReadError, ReadSpec, Reader, Step};
 use runtime::IoClass;
 
-use super::parse::Parser;
-use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
-use super::row_index::{Place, RowIndex};
-use super::scan::ScanReader;
-use super::sstable::SSTable;
-use super::window::Fetch;
 use crate::component::compression_info::CompressionInfo;
 use crate::component::filter::Filter;
 use crate::component::summary::Summary;
+use crate::read::data::window::Fetch;
+use crate::read::decode::parse::Parser;
+use crate::read::index::partition_index::{Entry, PartitionCursor, PartitionIndex};
+use crate::read::index::row_index::{Place, RowIndex};
+use crate::read::scan::ScanReader;
+use crate::read::sstable::SSTable;
 
 impl SSTable {
     /// The content of CompressionInfo.db; `None` if Data.db is not compressed.
@@ -82,7 +82,7 @@ pub struct IndexPartition {
     pub position: u64,
     /// Location of the row index.
     pub rows: IndexedRows,
-    pub(super) entry: Entry,
+    pub(in crate::read) entry: Entry,
 }
 
 /// Location of a partition's row index.

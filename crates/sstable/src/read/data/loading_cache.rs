@@ -24,8 +24,8 @@ use crate::pool::{CacheClass, MemberId, MemoryPool, Owner, Slot};
 /// The cache's number of a file. A cache never assigns a number twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileNumber {
-    pub(super) number: u64,
-    pub(super) class: CacheClass,
+    pub(in crate::read) number: u64,
+    pub(in crate::read) class: CacheClass,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,14 +63,14 @@ struct Inner<V> {
 }
 
 /// See the head of this file.
-pub(super) struct LoadingCache<V> {
+pub(in crate::read) struct LoadingCache<V> {
     pool: Rc<MemoryPool>,
     member: MemberId,
     inner: RefCell<Inner<V>>,
 }
 
 /// The result of a search for a value.
-pub(super) enum Lookup<V> {
+pub(in crate::read) enum Lookup<V> {
     Found(V),
     InFlight(Rc<PendingLoad<V>>),
     Nothing,
@@ -84,7 +84,7 @@ enum Loaded<V> {
 }
 
 /// A load in flight of values with consecutive numbers.
-pub(super) struct PendingLoad<V> {
+pub(in crate::read) struct PendingLoad<V> {
     first: u64,
     result: OnceCell<Loaded<V>>,
     event: Event,
@@ -93,7 +93,7 @@ pub(super) struct PendingLoad<V> {
 impl<V: Clone> PendingLoad<V> {
     /// Waits for the value `number`, which must belong to this flight. `None` if the load was abandoned;
     /// search again.
-    pub(super) async fn wait(&self, number: u64) -> Option<Result<V, ReadError>> {
+    pub(in crate::read) async fn wait(&self, number: u64) -> Option<Result<V, ReadError>> {
         self.event.until(|| self.result.get().is_some()).await;
         match self.result.get().expect("it has landed") {
             Loaded::Values(values) => Some(Ok(values[(number - self.first) as usize].clone())),
@@ -104,7 +104,7 @@ impl<V: Clone> PendingLoad<V> {
 }
 
 /// The loader's side of a flight. If it is dropped before completion, the waiting readers are woken.
-pub(super) struct Loading<V: Clone + 'static> {
+pub(in crate::read) struct Loading<V: Clone + 'static> {
     loading_cache: Rc<LoadingCache<V>>,
     file: FileNumber,
     count: u64,
@@ -114,7 +114,7 @@ pub(super) struct Loading<V: Clone + 'static> {
 impl<V: Clone + 'static> Loading<V> {
     /// Completes the load. `cost` returns the bytes of a value and the microseconds that it takes to get the
     /// value back.
-    pub(super) fn land(self, values: Vec<V>, cost: impl Fn(&V) -> (usize, u64)) {
+    pub(in crate::read) fn land(self, values: Vec<V>, cost: impl Fn(&V) -> (usize, u64)) {
         assert_eq!(values.len() as u64, self.count, "a load brings what it was begun for");
         for (number, value) in (self.pending.first..).zip(&values) {
             let (bytes, reread_us) = cost(value);
@@ -124,7 +124,7 @@ impl<V: Clone + 'static> Loading<V> {
     }
 
     /// Completes the load with an error, and returns the error.
-    pub(super) fn fail(self, error: ReadError) -> ReadError {
+    pub(in crate::read) fn fail(self, error: ReadError) -> ReadError {
         self.pending.result.set(Loaded::Failed(error.copied())).ok();
         error
     }
@@ -144,10 +144,10 @@ impl<V: Clone + 'static> Drop for Loading<V> {
 
 impl<V: Clone + 'static> LoadingCache<V> {
     /// Memory of a value besides its own bytes and the pool's overhead.
-    pub(super) const OVERHEAD_BYTES: usize =
+    pub(in crate::read) const OVERHEAD_BYTES: usize =
         size_of::<Node<V>>() + size_of::<(Key, u32)>() + 2 * size_of::<usize>();
 
-    pub(super) fn new(pool: &Rc<MemoryPool>) -> Rc<Self> {
+    pub(in crate::read) fn new(pool: &Rc<MemoryPool>) -> Rc<Self> {
         Rc::new_cyclic(|this: &Weak<Self>| {
             let member = pool.join(this.clone());
             let inner = Inner {
@@ -163,7 +163,7 @@ impl<V: Clone + 'static> LoadingCache<V> {
 
     /// The value, if it is cached. Counts as a hit or a miss.
     #[inline]
-    pub(super) fn look(&self, file: FileNumber, number: u64) -> Lookup<V> {
+    pub(in crate::read) fn look(&self, file: FileNumber, number: u64) -> Lookup<V> {
         let key = Key { file: file.number, number };
         let inner = self.inner.borrow();
         if let Some(at) = inner.map.get(&key) {
@@ -178,7 +178,7 @@ impl<V: Clone + 'static> LoadingCache<V> {
 
     /// Whether [`Self::look`] would find neither a value nor a flight. Counts as a miss if so, otherwise as
     /// nothing.
-    pub(super) fn misses(&self, file: FileNumber, number: u64) -> bool {
+    pub(in crate::read) fn misses(&self, file: FileNumber, number: u64) -> bool {
         let key = Key { file: file.number, number };
         let inner = self.inner.borrow();
         let misses = !inner.map.contains_key(&key) && !inner.pending.contains_key(&key);
@@ -189,7 +189,7 @@ impl<V: Clone + 'static> LoadingCache<V> {
     }
 
     /// Begins a load of `count` values with numbers from `first` on. None of them may be cached or in flight.
-    pub(super) fn begin(self: &Rc<Self>, file: FileNumber, first: u64, count: u64) -> Loading<V> {
+    pub(in crate::read) fn begin(self: &Rc<Self>, file: FileNumber, first: u64, count: u64) -> Loading<V> {
         let pending = Rc::new(PendingLoad { first, result: OnceCell::new(), event: Event::new() });
         let mut inner = self.inner.borrow_mut();
         for number in first..first + count {
@@ -237,7 +237,7 @@ impl<V: Clone + 'static> LoadingCache<V> {
     }
 
     /// Removes the values of a file that is closed. Takes time proportional to their number.
-    pub(super) fn clear_file(&self, file: FileNumber) {
+    pub(in crate::read) fn clear_file(&self, file: FileNumber) {
         loop {
             let inner = self.inner.borrow();
             let Some(&at) = inner.first_of_file.get(&file.number) else { return };

@@ -21,19 +21,19 @@ use model::{PartitionKey, Position, TableSchema, Tombstone};
 use reader::ReadError;
 use runtime::IoClass;
 
-use super::chunked::{ChunkedFile, Run};
-use super::columns::ColumnMap;
-use super::error::SSTableError;
-use super::parse::{Parsed, Parser};
-use super::partition_index::{Entry, PartitionCursor, PartitionIndex};
-use super::promoted::{Block, Promoted};
-use super::room::Room;
-use super::sstable::SSTable;
-use super::trie::{RowTrie, RowTrieCheck};
-use super::unfiltered::Kind;
-use super::window::{Fetch, Window};
 use crate::component::summary::Summary;
 use crate::name::Component;
+use crate::read::data::chunked::{ChunkedFile, Run};
+use crate::read::data::room::Room;
+use crate::read::data::window::{Fetch, Window};
+use crate::read::decode::columns::ColumnMap;
+use crate::read::decode::parse::{Parsed, Parser};
+use crate::read::decode::unfiltered::Kind;
+use crate::read::error::SSTableError;
+use crate::read::index::partition_index::{Entry, PartitionCursor, PartitionIndex};
+use crate::read::index::promoted::{Block, Promoted};
+use crate::read::index::trie::{RowTrie, RowTrieCheck};
+use crate::read::sstable::SSTable;
 
 /// Bytes of Data.db that one step of the digest reads. Chunk checksums are verified in runs of about the same
 /// length.

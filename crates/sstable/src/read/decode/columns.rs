@@ -14,18 +14,18 @@ use crate::component::statistics::{HeaderColumn, SerializationHeader};
 
 /// A column as stored in Data.db.
 #[derive(Debug)]
-pub(super) struct DiskColumn {
+pub(in crate::read) struct DiskColumn {
     name: Vec<u8>,
     ty: CqlType,
 }
 
 /// The columns of Data.db: its header with parsed class names.
 #[derive(Debug)]
-pub(super) struct DiskColumns {
+pub(in crate::read) struct DiskColumns {
     /// Types of the clustering columns.
-    pub(super) clustering: Vec<CqlType>,
+    pub(in crate::read) clustering: Vec<CqlType>,
     /// Fixed lengths of the clustering columns, in the form that the clustering codec takes.
-    pub(super) clustering_lengths: Vec<Option<usize>>,
+    pub(in crate::read) clustering_lengths: Vec<Option<usize>>,
     /// Static columns in the order in which rows store their cells: simple columns, then complex ones.
     statics: Vec<DiskColumn>,
     regulars: Vec<DiskColumn>,
@@ -33,7 +33,9 @@ pub(super) struct DiskColumns {
 
 impl DiskColumns {
     /// Fails if a class name is not a type that this build supports; returns the name and the reason.
-    pub(super) fn new(header: &SerializationHeader) -> Result<Self, (String, model::types::TypeError)> {
+    pub(in crate::read) fn new(
+        header: &SerializationHeader,
+    ) -> Result<Self, (String, model::types::TypeError)> {
         let parse = |name: &String| CqlType::from_java_name(name).map_err(|error| (name.clone(), error));
         let clustering: Vec<CqlType> = header.clustering_types.iter().map(parse).collect::<Result<_, _>>()?;
         let columns = |columns: &[HeaderColumn]| {
@@ -56,7 +58,7 @@ impl DiskColumns {
     }
 
     /// A schema with these clustering columns, for comparing rows.
-    pub(super) fn to_schema(&self) -> Result<Arc<TableSchema>, model::schema::SchemaError> {
+    pub(in crate::read) fn to_schema(&self) -> Result<Arc<TableSchema>, model::schema::SchemaError> {
         let builder = TableSchema::builder("sstable", "rows").partition_key("key", CqlType::Blob);
         let columns = self.clustering.iter().enumerate();
         let builder =
@@ -64,43 +66,43 @@ impl DiskColumns {
         builder.build()
     }
 
-    pub(super) fn has_static(&self) -> bool {
+    pub(in crate::read) fn has_static(&self) -> bool {
         !self.statics.is_empty()
     }
 }
 
 /// A column of the file, mapped to a certain schema.
 #[derive(Debug)]
-pub(super) struct MappedColumn {
+pub(in crate::read) struct MappedColumn {
     /// `None`: the schema does not have the column any more.
-    pub(super) target: Option<ColumnId>,
+    pub(in crate::read) target: Option<ColumnId>,
     /// Cells with this timestamp or an older one belong to a dropped column of the same name. In
     /// microseconds.
-    pub(super) dropped_us: i64,
-    pub(super) is_complex: bool,
+    pub(in crate::read) dropped_us: i64,
+    pub(in crate::read) is_complex: bool,
     /// The length of every value that is not empty; `None` if each value stores its length. Elements of
     /// collections and fields of user-defined types always store their lengths: the format uses the column's
     /// type, not the element's.
-    pub(super) value_len: Option<usize>,
+    pub(in crate::read) value_len: Option<usize>,
 }
 
 /// The static or the regular columns.
 #[derive(Debug)]
-pub(super) struct MappedColumns {
-    pub(super) columns: Vec<MappedColumn>,
+pub(in crate::read) struct MappedColumns {
+    pub(in crate::read) columns: Vec<MappedColumn>,
     /// Whether column ids rise in file order, so that rows need no sorting.
-    pub(super) rises: bool,
+    pub(in crate::read) rises: bool,
 }
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(super) struct ColumnMap {
-    pub(super) statics: MappedColumns,
-    pub(super) regulars: MappedColumns,
+pub(in crate::read) struct ColumnMap {
+    pub(in crate::read) statics: MappedColumns,
+    pub(in crate::read) regulars: MappedColumns,
 }
 
 impl ColumnMap {
-    pub(super) fn new(disk: &DiskColumns, schema: &TableSchema) -> Self {
+    pub(in crate::read) fn new(disk: &DiskColumns, schema: &TableSchema) -> Self {
         Self {
             statics: map(&disk.statics, schema, ColumnKind::Static),
             regulars: map(&disk.regulars, schema, ColumnKind::Regular),
@@ -111,7 +113,7 @@ impl ColumnMap {
 impl ColumnMap {
     /// Maps every column to itself, with its number in the file as its id: for reads that are independent of
     /// a schema.
-    pub(super) fn identity(disk: &DiskColumns) -> Self {
+    pub(in crate::read) fn identity(disk: &DiskColumns) -> Self {
         let columns = |disk: &[DiskColumn]| MappedColumns {
             columns: (0..)
                 .zip(disk)
@@ -153,13 +155,13 @@ fn map_column(disk: &DiskColumn, schema: &TableSchema, kind: ColumnKind) -> Mapp
 
 /// The column maps of the most recently used schemas; almost always one.
 #[derive(Default)]
-pub(super) struct ColumnMaps(Vec<(Arc<TableSchema>, Rc<ColumnMap>)>);
+pub(in crate::read) struct ColumnMaps(Vec<(Arc<TableSchema>, Rc<ColumnMap>)>);
 
 /// After an ALTER, readers of at most two schemas coexist for a while.
 const MAPS_MAX: usize = 2;
 
 impl ColumnMaps {
-    pub(super) fn get(&mut self, disk: &DiskColumns, schema: &Arc<TableSchema>) -> Rc<ColumnMap> {
+    pub(in crate::read) fn get(&mut self, disk: &DiskColumns, schema: &Arc<TableSchema>) -> Rc<ColumnMap> {
         if let Some((_, map)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, schema)) {
             return Rc::clone(map);
         }

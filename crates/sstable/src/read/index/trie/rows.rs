@@ -17,9 +17,9 @@ use super::partitions::{PartitionTrie, RowsRoot};
 use super::walk::Walk;
 use crate::component::deletion_time::DeletionTime;
 use crate::component::rows_db::RowsPayload;
-use crate::read::chunked::ChunkedFile;
-use crate::read::unfiltered::tombstone_of;
-use crate::read::window::{Fetch, Window};
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::{Fetch, Window};
+use crate::read::decode::unfiltered::tombstone_of;
 use crate::version::Version;
 
 /// A block of rows.

@@ -12,13 +12,13 @@ use model::PartitionKey;
 use reader::ReadError;
 use runtime::IoClass;
 
-use super::cache::{ChunkCache, page_cost};
-use super::chunked::ChunkedFile;
-use super::index::{Entry, IndexCursor};
-use super::loading_cache::{FileNumber, Lookup};
-use super::window::Fetch;
+use super::index_db::{Entry, IndexCursor};
 use crate::component::summary::Summary;
 use crate::pool::CacheClass;
+use crate::read::data::cache::{ChunkCache, page_cost};
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::loading_cache::{FileNumber, Lookup};
+use crate::read::data::window::Fetch;
 
 /// An entry without its key.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ struct PromotedPlace {
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(super) struct EntryPage {
+pub(in crate::read) struct EntryPage {
     places: Box<[Place]>,
     keys: Box<[u8]>,
     /// Promoted indexes of the first entries, up to the last entry that has one. `bytes` is 0 for an entry
@@ -71,11 +71,11 @@ impl EntryPage {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::read) fn len(&self) -> usize {
         self.places.len()
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::read) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.places) + self.keys.len() + size_of_val(&*self.promoted)
     }
 
@@ -111,23 +111,23 @@ impl EntryPage {
 }
 
 /// The parsed pages of one SSTable in the shard's cache.
-pub(super) struct EntryPages {
+pub(in crate::read) struct EntryPages {
     cache: Rc<ChunkCache>,
     number: FileNumber,
 }
 
 impl EntryPages {
-    pub(super) fn new(cache: &Rc<ChunkCache>) -> Self {
+    pub(in crate::read) fn new(cache: &Rc<ChunkCache>) -> Self {
         Self { cache: Rc::clone(cache), number: cache.new_file(CacheClass::IndexEntries) }
     }
 
     /// Whether reads may use the cached pages (`cache_index_pages`).
-    pub(super) fn are_kept(&self) -> bool {
+    pub(in crate::read) fn are_kept(&self) -> bool {
         self.cache.caches_index()
     }
 
     /// The entry of `key`.
-    pub(super) async fn find(
+    pub(in crate::read) async fn find(
         &self,
         file: &ChunkedFile,
         summary: &Summary,

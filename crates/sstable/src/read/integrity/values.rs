@@ -9,7 +9,11 @@ use model::{ClusteringPrefix, ColumnData, Row, TableSchema};
 
 /// # Errors
 /// The name of the column, and the error in its value.
-pub(super) fn check(schema: &TableSchema, key: Option<&ClusteringPrefix>, row: &Row) -> Result<(), String> {
+pub(in crate::read) fn check(
+    schema: &TableSchema,
+    key: Option<&ClusteringPrefix>,
+    row: &Row,
+) -> Result<(), String> {
     let said = |column: &str, result: Result<(), TypeError>| {
         result.map_err(|error| format!("column {column} has a value that is none of its type: {error}"))
     };
