@@ -7,8 +7,8 @@
 //!      the files (fuzz::files); a kind is an index of COMPONENTS
 //! ```
 
-use sstable::name::{Component, Format, Generation, SSTableName};
-use sstable::version::Version;
+use sstable::name::{Component, Generation, SSTableName};
+use sstable::version::{Format, Version};
 
 use crate::files;
 

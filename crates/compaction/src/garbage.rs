@@ -7,7 +7,8 @@
 //! ones.
 
 use crate::plan::{Layout, Plan, Reason};
-use crate::view::{SSTableId, SSTableView, TableView};
+use crate::sstable_id::SSTableId;
+use crate::view::{SSTableView, TableView};
 
 /// Which data counts as dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::garbage::Granularity;
-use crate::options::{Options, OptionsError};
+use crate::option_values::Options;
+use crate::options_error::OptionsError;
 
 /// The rules of a table's jobs; see the head of this file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

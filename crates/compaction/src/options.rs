@@ -1,216 +1,25 @@
-//! Makes a table's strategy from its `compaction = {…}`.
-//!
-//! The table of options ([`crate::spec`]) defines the values and the default of each option. Options of
-//! tables from another version's files are checked against it too: an invalid value is an error. Unknown
-//! names are refused only for new tables ([`check_options`]).
+//! Makes a table's strategy from its `compaction = {…}`, whose values are checked by [`crate::option_values`].
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use crate::date_tiered::DateTiered;
 use crate::incremental::{Incremental, IncrementalOptions};
 use crate::job_rules::JobRules;
 use crate::leveled::Leveled;
 use crate::null::Null;
+use crate::option_values::Options;
+use crate::options_error::OptionsError;
 use crate::repaired::RepairedApart;
 use crate::size_tiered::SizeTiered;
-use crate::spec::StrategySpec;
 use crate::strategy::Strategy;
-use crate::tiers::{Bucketing, Tiering};
-use crate::time_window::{TimeWindow, TimestampUnit};
-use crate::tombstones::TombstoneRules;
+use crate::time_window::TimeWindow;
 use crate::unified::scaling::{parse_bytes, parse_list};
 use crate::unified::{Inclusion, Unified};
 
 const MIB: u64 = 1 << 20;
 
-/// Why a strategy could not be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OptionsError {
-    NoClass,
-    UnknownClass(String),
-    /// The strategy has no option with this name.
-    UnknownOption {
-        option: String,
-        class: String,
-    },
-    /// A value outside the option's bounds.
-    Value {
-        option: String,
-        value: String,
-        /// The text after "it must be".
-        expected: String,
-    },
-    /// A value that conflicts with another option or is no longer supported; contains the whole message.
-    Refused(String),
-}
-
-impl fmt::Display for OptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoClass => f.write_str("Missing sub-option 'class' for the 'compaction' option."),
-            Self::UnknownClass(class) => write!(f, "Unable to find compaction strategy class '{class}'"),
-            Self::UnknownOption { option, class } => {
-                write!(f, "Properties specified [{option}] are not understood by {class}")
-            }
-            Self::Value { option, value, expected } => {
-                write!(f, "{value} is not valid for compaction option '{option}': it must be {expected}")
-            }
-            Self::Refused(why) => f.write_str(why),
-        }
-    }
-}
-
-impl std::error::Error for OptionsError {}
-
-/// The options of a table, by name, for one strategy.
-pub struct Options<'a> {
-    strategy: &'static StrategySpec,
-    values: &'a BTreeMap<String, String>,
-}
-
-impl<'a> Options<'a> {
-    /// # Errors
-    /// There is no class, or it is unknown.
-    pub fn new(values: &'a BTreeMap<String, String>) -> Result<Self, OptionsError> {
-        let class = values.get("class").ok_or(OptionsError::NoClass)?;
-        let strategy =
-            StrategySpec::of_class(class).ok_or_else(|| OptionsError::UnknownClass(class.clone()))?;
-        Ok(Self { strategy, values })
-    }
-
-    /// The table's value of the option, or the default; `None` if there is neither.
-    ///
-    /// # Panics
-    /// If the strategy has no such option.
-    fn text(&self, name: &str) -> Result<Option<&str>, OptionsError> {
-        let Some(spec) = self.strategy.option(name) else {
-            panic!("{} has no option {name}", self.strategy.class())
-        };
-        let Some(value) = self.values.get(name) else {
-            return Ok(Some(spec.default).filter(|default| !default.is_empty()));
-        };
-        spec.check(value)?;
-        Ok(Some(value))
-    }
-
-    /// The option's value converted by `parse`, if it has a value.
-    fn parsed_if_any<T>(
-        &self,
-        name: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, OptionsError> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        let refused = || OptionsError::Value {
-            option: name.to_string(),
-            value: text.to_string(),
-            expected: "in the range of its type".to_string(),
-        };
-        parse(text).map(Some).ok_or_else(refused)
-    }
-
-    /// The value of an option with a default, converted by `parse`.
-    pub fn parsed<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, OptionsError> {
-        Ok(self.parsed_if_any(name, parse)?.unwrap_or_else(|| panic!("{name} has a default")))
-    }
-
-    pub fn number<T: FromStr>(&self, name: &str) -> Result<T, OptionsError> {
-        self.parsed(name, |text| text.parse().ok())
-    }
-
-    pub fn number_if_any<T: FromStr>(&self, name: &str) -> Result<Option<T>, OptionsError> {
-        self.parsed_if_any(name, |text| text.parse().ok())
-    }
-
-    pub fn flag(&self, name: &str) -> Result<bool, OptionsError> {
-        self.parsed(name, |text| text.to_ascii_lowercase().parse().ok())
-    }
-
-    /// The value of a boolean option; false if the strategy has no such option.
-    pub fn flag_if_known(&self, name: &str) -> Result<bool, OptionsError> {
-        if self.strategy.option(name).is_some() { self.flag(name) } else { Ok(false) }
-    }
-
-    /// The value of an option with fixed words, converted by `parse` from its upper-case form.
-    pub fn word<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, OptionsError> {
-        self.parsed(name, |text| parse(&text.to_ascii_uppercase()))
-    }
-
-    /// `min_threshold` and `max_threshold`.
-    pub fn thresholds(&self) -> Result<(usize, usize), OptionsError> {
-        let (min, max) = (self.number("min_threshold")?, self.number("max_threshold")?);
-        if min > max {
-            return Err(OptionsError::Refused(format!(
-                "Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})"
-            )));
-        }
-        Ok((min, max))
-    }
-
-    /// The options of strategies that merge by size. `'bucketing': 'CASSANDRA'` selects Cassandra's rules:
-    /// buckets by the average alone, and `min_threshold` always enforced.
-    pub fn tiering(&self) -> Result<Tiering, OptionsError> {
-        let bucketing = self.word("bucketing", |word| match word {
-            "SCYLLADB" => Some(Bucketing::Guarded),
-            "CASSANDRA" => Some(Bucketing::Average),
-            _ => None,
-        })?;
-        let (min_threshold, max_threshold) = self.thresholds()?;
-        Ok(Tiering {
-            bucketing,
-            bucket_low: self.number("bucket_low")?,
-            bucket_high: self.number("bucket_high")?,
-            min_sstable_bytes: self.number("min_sstable_size")?,
-            min_sstable_age_s: self.number("min_sstable_age")?,
-            min_threshold,
-            max_threshold,
-        })
-    }
-
-    /// The options of tombstone compaction.
-    pub fn tombstones(&self) -> Result<TombstoneRules, OptionsError> {
-        Ok(TombstoneRules {
-            enabled: true,
-            threshold: self.number("tombstone_threshold")?,
-            interval_s: self.number("tombstone_compaction_interval")?,
-            unchecked: self.flag("unchecked_tombstone_compaction")?,
-        })
-    }
-
-    /// The same, but enabled only if the table sets one of these options. For strategies that drop whole
-    /// SSTables.
-    fn tombstones_if_said(&self) -> Result<TombstoneRules, OptionsError> {
-        let is_said = ["tombstone_threshold", "tombstone_compaction_interval"]
-            .iter()
-            .any(|option| self.values.contains_key(*option));
-        Ok(TombstoneRules { enabled: is_said, ..self.tombstones()? })
-    }
-
-    /// `sstable_size_in_mb` in bytes.
-    pub fn sstable_bytes(&self) -> Result<u64, OptionsError> {
-        Ok(self.number::<u64>("sstable_size_in_mb")? << 20)
-    }
-
-    fn timestamp_unit(&self) -> Result<TimestampUnit, OptionsError> {
-        self.word("timestamp_resolution", |word| {
-            Some(match word {
-                "NANOSECONDS" => TimestampUnit::PerSecond(1_000_000_000),
-                "MICROSECONDS" => TimestampUnit::MICROSECONDS,
-                "MILLISECONDS" => TimestampUnit::PerSecond(1000),
-                "SECONDS" => TimestampUnit::Seconds(1),
-                "MINUTES" => TimestampUnit::Seconds(60),
-                "HOURS" => TimestampUnit::Seconds(3600),
-                "DAYS" => TimestampUnit::Seconds(86_400),
-                _ => return None,
-            })
-        })
-    }
-
-    fn expired_check_s(&self) -> Result<u32, OptionsError> {
-        self.number("expired_sstable_check_frequency_seconds")
-    }
-
+/// The strategies of a table's options.
+impl Options<'_> {
     fn size_tiered(&self) -> Result<SizeTiered, OptionsError> {
         Ok(SizeTiered {
             tiering: self.tiering()?,

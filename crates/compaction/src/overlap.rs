@@ -6,7 +6,8 @@
 
 use model::PartitionKey;
 
-use crate::view::{SSTableId, SSTableView};
+use crate::sstable_id::SSTableId;
+use crate::view::SSTableView;
 
 /// The two smallest values, of different SSTables.
 #[derive(Clone, Copy, Debug)]

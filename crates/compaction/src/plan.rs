@@ -6,7 +6,8 @@ use std::fmt;
 use base::HashMap;
 use model::{PartitionKey, RingPosition};
 
-use crate::view::{RunId, SSTableId, SSTableView, TableView};
+use crate::sstable_id::{RunId, SSTableId};
+use crate::view::{SSTableView, TableView};
 
 /// A job: merges SSTables and replaces them by the outputs.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use std::fmt;
 
 use model::{NO_DELETION_TIME_S, PartitionKey, Tombstone};
 
-use crate::view::SSTableId;
+use crate::sstable_id::SSTableId;
 
 /// `tombstone_gc = {'mode': …}`: when a tombstone becomes droppable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

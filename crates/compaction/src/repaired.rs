@@ -11,8 +11,9 @@ use base::HashSet;
 use crate::plan::{Finished, Layout, Plan};
 use crate::reshape::Reshape;
 use crate::sample::SamplePlan;
+use crate::sstable_id::SSTableId;
 use crate::strategy::Strategy;
-use crate::view::{SSTableId, SSTableView, TableView};
+use crate::view::{SSTableView, TableView};
 
 /// Plans the two sets separately; see the head of this file.
 pub struct RepairedApart {

@@ -7,8 +7,8 @@
 
 use crate::overlap::count_max;
 use crate::plan::{Layout, Plan, Reason};
+use crate::sstable_id::SSTableId;
 use crate::tiers::{Run, Tiering};
-use crate::view::SSTableId;
 
 /// The deviation from the strategy's form that is tolerated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

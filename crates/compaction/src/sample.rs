@@ -12,7 +12,7 @@
 
 use base::rng::Rng;
 
-use crate::view::RunId;
+use crate::sstable_id::RunId;
 
 /// Maximum number of runs in a sample: the number of bits of [`SampledGroup::members`].
 pub const SAMPLED_RUNS_MAX: usize = 64;

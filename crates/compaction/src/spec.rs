@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::ops::RangeBounds;
 
-use crate::options::OptionsError;
+use crate::options_error::OptionsError;
 use crate::unified::scaling::{parse_bytes, parse_list};
 
 /// The values that an option can have.

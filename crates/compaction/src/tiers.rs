@@ -16,7 +16,8 @@
 use base::HashMap;
 
 use crate::plan::Reason;
-use crate::view::{RunId, SSTableId, SSTableView, TableView};
+use crate::sstable_id::{RunId, SSTableId};
+use crate::view::{SSTableView, TableView};
 
 /// SSTables that count as one.
 #[derive(Clone, Debug)]

@@ -15,7 +15,8 @@
 
 use crate::overlap::{LeastIndex, share_outside};
 use crate::plan::{Layout, Plan, Reason};
-use crate::view::{SSTableId, SSTableView, TableView};
+use crate::sstable_id::SSTableId;
+use crate::view::{SSTableView, TableView};
 
 /// Maximum number of SSTables with overlapping older data that are checked exactly per decision.
 const CHECKED_MAX: usize = 64;

@@ -17,7 +17,7 @@ use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::term::{Planner, bind};
-use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, access, describe};
+use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, StatementKind, access, describe};
 
 /// A prepared statement, ready to be executed.
 pub struct Prepared {
@@ -42,20 +42,6 @@ pub struct Prepared {
     /// The permissions that its execution needs.
     needs: Vec<TableNeed>,
     plan: Plan,
-}
-
-/// Kind of a statement. Each kind has its own timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatementKind {
-    /// Reads at most one partition.
-    Read,
-    /// Reads several partitions: a range of the ring, or keys given by IN.
-    Range,
-    Write,
-    Counter,
-    Conditional,
-    Truncate,
-    Other,
 }
 
 enum Plan {

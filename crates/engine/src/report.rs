@@ -1,5 +1,7 @@
 //! The state of a shard and its tables, as values for metrics, tools and tests.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use base::histogram::EstimatedHistogram;
@@ -44,34 +46,6 @@ pub struct ShardReport {
     pub disk_under_way_ns: u64,
 }
 
-/// Memory of one kind on a shard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryUse {
-    pub class: &'static str,
-    pub bytes: u64,
-    /// Its limit; the caches share one. `None` if it has no limit of its own.
-    pub limit_bytes: Option<u64>,
-}
-
-impl MemoryUse {
-    pub fn new(class: &'static str, bytes: u64, limit_bytes: Option<u64>) -> Self {
-        Self { class, bytes, limit_bytes }
-    }
-}
-
-/// A human-readable table, largest first.
-pub fn memory_text(uses: &[MemoryUse]) -> String {
-    let mut uses: Vec<&MemoryUse> = uses.iter().collect();
-    uses.sort_by_key(|it| std::cmp::Reverse(it.bytes));
-    let mut text = format!("{:<22}{:>14}{:>14}\n", "memory", "bytes", "limit");
-    for MemoryUse { class, bytes, limit_bytes } in &uses {
-        let limit = limit_bytes.map_or("-".to_string(), |limit| limit.to_string());
-        text.push_str(&format!("{class:<22}{bytes:>14}{limit:>14}\n"));
-    }
-    let total: u64 = uses.iter().map(|it| it.bytes).sum();
-    text + &format!("{:<22}{total:>14}{:>14}\n", "total", "-")
-}
-
 /// An SSTable of a table.
 #[derive(Clone, Debug)]
 pub struct SSTableReport {
@@ -93,8 +67,8 @@ pub struct SSTableReport {
     pub memory_bytes: usize,
 }
 
-/// A table's part on one shard.
-#[derive(Clone, Debug)]
+/// A table's part on one shard, or its parts on several shards together ([`TableReport::of_all_shards`]).
+#[derive(Clone, Debug, Default)]
 pub struct TableReport {
     pub id: TableId,
     pub keyspace: String,
@@ -152,6 +126,46 @@ impl SSTableReport {
 }
 
 impl TableReport {
+    /// The tables of all shards, each once, in the order of their keyspaces and names. `shards`: the tables of each
+    /// shard.
+    pub fn of_all_shards(shards: Vec<Vec<Self>>) -> Vec<Self> {
+        let mut tables: BTreeMap<(String, String), Self> = BTreeMap::new();
+        for part in shards.into_iter().flatten() {
+            match tables.entry((part.keyspace.clone(), part.name.clone())) {
+                Entry::Vacant(entry) => drop(entry.insert(part)),
+                Entry::Occupied(mut entry) => entry.get_mut().merge(part),
+            }
+        }
+        tables.into_values().collect()
+    }
+
+    /// Adds the part of another shard.
+    fn merge(&mut self, other: Self) {
+        // An SSTable that was written when there were other shards is open on several of them.
+        let known: BTreeSet<SSTableName> = self.sstables.iter().map(|sstable| sstable.name).collect();
+        self.sstables.extend(other.sstables.into_iter().filter(|sstable| !known.contains(&sstable.name)));
+        // Each shard tries to open all that cannot be opened.
+        self.unreadable = self.unreadable.max(other.unreadable);
+        self.missing += other.missing;
+        self.memtable_bytes += other.memtable_bytes;
+        self.memtable_partitions += other.memtable_partitions;
+        self.pending_flushes += other.pending_flushes;
+        self.flushes += other.flushes;
+        self.flushed_bytes += other.flushed_bytes;
+        self.compacted_bytes += other.compacted_bytes;
+        self.live_bytes = self.live_bytes.zip(other.live_bytes).map(|(one, two)| one + two);
+        self.disk_bytes += other.disk_bytes;
+        self.pending_compactions += other.pending_compactions;
+        self.reads.merge(&other.reads);
+        self.writes.merge(&other.writes);
+        self.point_reads += other.point_reads;
+        self.point_read_sstables += other.point_read_sstables;
+        self.sstables_per_read.merge(&other.sstables_per_read);
+        self.skipped_by_partition += other.skipped_by_partition;
+        self.skipped_by_clustering += other.skipped_by_clustering;
+        self.fetched_bytes += other.fetched_bytes;
+    }
+
     pub fn of(table: &Table, state: TableNeeds) -> Self {
         let schema = table.schema();
         let sealed = table.memtables.sealed();

@@ -8,8 +8,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::ProtocolVersion;
-use super::reply::put_address;
-use super::wire::{put_i32, put_short_bytes, put_string, put_string_list, put_u16};
+use super::wire::{put_address, put_i32, put_short_bytes, put_string, put_string_list, put_u16};
 use crate::{CqlError, FailureReason, WriteKind};
 
 pub(super) const WRITE_TIMEOUT: i32 = 0x1100;

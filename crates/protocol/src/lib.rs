@@ -56,6 +56,7 @@ mod event;
 mod failure;
 mod header;
 mod inbound;
+mod metadata;
 mod outbound;
 mod reply;
 mod request;
@@ -77,17 +78,17 @@ pub use error::{CqlError, FailureReason, WriteKind};
 pub use event::{ChangeType, Event, EventType, SchemaChange, SchemaTarget, StatusChange, TopologyChange};
 pub use header::{EVENT_STREAM, Envelope, HEADER_BYTES, Header, HeaderFlags, Opcode, RESPONSE_BIT};
 pub use inbound::{BODY_BYTES_MAX_DEFAULT, FrameError, Inbound, Side};
+pub use metadata::{ResultMetadata, SendMetadata};
 pub use outbound::Outbound;
 pub use reply::{PreparedReply, Reply};
-pub use request::{
-    Batch, BatchQuery, BatchStatement, BatchType, CustomPayload, Execute, QueryParameters, Request, Startup,
-};
+pub use request::{Batch, BatchQuery, BatchStatement, BatchType, Execute, QueryParameters, Request, Startup};
 pub use response::{Prepared, Response, ResponseExtras, Rows, RowsMetadata};
-pub use rows::{ResultMetadata, RowsWriter, SendMetadata};
+pub use rows::RowsWriter;
 pub use streamed::{Blocks, NoBlocks};
 pub use supported::{ShardingInfo, Supported};
 pub use values::{Value, ValueBuffer, Values};
 pub use version::ProtocolVersion;
+pub use wire::CustomPayload;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@
 
 use super::event::{SchemaChange, SchemaTarget};
 use super::wire::{
-    put_bytes, put_bytes_map, put_count, put_i32, put_short_bytes, put_string, put_string_list, put_u16,
+    put_bytes, put_bytes_map, put_count, put_i32, put_inet, put_short_bytes, put_string, put_string_list,
+    put_u16,
 };
 use super::{
     EVENT_STREAM, Event, HEADER_BYTES, HeaderFlags, Opcode, ProtocolVersion, RESPONSE_BIT, ResultMetadata,
@@ -225,26 +226,6 @@ pub(super) fn status_name(change: StatusChange) -> &'static str {
         StatusChange::Up => "UP",
         StatusChange::Down => "DOWN",
     }
-}
-
-/// `[inetaddr]`
-pub(super) fn put_address(out: &mut Vec<u8>, address: std::net::IpAddr) {
-    match address {
-        std::net::IpAddr::V4(v4) => {
-            out.push(4);
-            out.extend_from_slice(&v4.octets());
-        }
-        std::net::IpAddr::V6(v6) => {
-            out.push(16);
-            out.extend_from_slice(&v6.octets());
-        }
-    }
-}
-
-/// `[inet]`
-fn put_inet(out: &mut Vec<u8>, node: std::net::SocketAddr) {
-    put_address(out, node.ip());
-    put_i32(out, i32::from(node.port()));
 }
 
 fn put_schema_change(out: &mut Vec<u8>, change: &SchemaChange, version: ProtocolVersion) {

@@ -138,6 +138,3 @@ pub struct Batch<'a> {
     pub statements: Vec<BatchStatement<'a>>,
     pub parameters: QueryParameters<'a>,
 }
-
-/// Names and bytes for an extension of the protocol; clients and servers can send them.
-pub type CustomPayload<'a> = Vec<(&'a str, Option<&'a [u8]>)>;

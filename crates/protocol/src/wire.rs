@@ -3,10 +3,15 @@
 //! Reading: a missing field or invalid UTF-8 is a protocol error. Writing never fails: a value too long for
 //! its length field is cut, text at a character boundary.
 
+use std::net::{IpAddr, SocketAddr};
+
 use base::bytes::{Take, Truncated};
 
-use super::{Consistency, CustomPayload};
+use super::Consistency;
 use crate::CqlError;
+
+/// Names and bytes for an extension of the protocol; clients and servers can send them.
+pub type CustomPayload<'a> = Vec<(&'a str, Option<&'a [u8]>)>;
 
 /// The largest length of two bytes.
 pub(super) const SHORT_MAX: usize = u16::MAX as usize;
@@ -157,4 +162,24 @@ pub(super) fn put_bytes_map<S: AsRef<str>, B: AsRef<[u8]>>(out: &mut Vec<u8>, ma
         put_string(out, name.as_ref());
         put_bytes(out, value.as_ref().map(AsRef::as_ref));
     }
+}
+
+/// `[inetaddr]`
+pub(super) fn put_address(out: &mut Vec<u8>, address: IpAddr) {
+    match address {
+        IpAddr::V4(v4) => {
+            out.push(4);
+            out.extend_from_slice(&v4.octets());
+        }
+        IpAddr::V6(v6) => {
+            out.push(16);
+            out.extend_from_slice(&v6.octets());
+        }
+    }
+}
+
+/// `[inet]`
+pub(super) fn put_inet(out: &mut Vec<u8>, node: SocketAddr) {
+    put_address(out, node.ip());
+    put_i32(out, i32::from(node.port()));
 }

@@ -124,9 +124,8 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "a test needs a place too")]
     fn files_are_counted_by_what_they_are_for() {
-        let dir = std::env::temp_dir().join(format!("messina-disk-use-{}", std::process::id()));
+        let dir = crate::config::temporary_dir().join(format!("messina-disk-use-{}", std::process::id()));
         let write = |name: &str, blocks: usize| {
             let path = dir.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod api;
 pub mod attach;
+pub mod client_listeners;
 pub mod config;
 pub mod cql_server;
 pub mod disk_model;
@@ -16,7 +17,9 @@ pub mod memory_governor;
 pub mod node;
 pub mod schema_file;
 pub mod serve;
+pub mod serve_error;
 mod start_log;
+pub mod start_time;
 pub mod tls;
 
 /// The version of this build.

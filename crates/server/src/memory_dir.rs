@@ -21,11 +21,11 @@ pub struct MemoryDir {
 }
 
 impl MemoryDir {
-    #[allow(clippy::disallowed_methods, reason = "where temporary files belong is the environment's word")]
-    pub fn make() -> io::Result<Self> {
+    /// `temporary`: the directory for temporary files, for systems whose `/dev/shm` is small.
+    pub fn make(temporary: &Path) -> io::Result<Self> {
         let shm = Path::new("/dev/shm");
-        let above = if free_bytes(shm) >= ROOM_BYTES { shm.to_owned() } else { std::env::temp_dir() };
-        remove_abandoned(&above);
+        let above = if free_bytes(shm) >= ROOM_BYTES { shm } else { temporary };
+        remove_abandoned(above);
         let path = above.join(format!("{NAME}{}", std::process::id()));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self { path })
@@ -72,9 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "a test needs a place too")]
     fn only_what_nobody_holds_is_removed() {
-        let above = std::env::temp_dir().join(format!("messina-memory-dir-test-{}", std::process::id()));
+        let above =
+            crate::config::temporary_dir().join(format!("messina-memory-dir-test-{}", std::process::id()));
         let dir = |name: &str| above.join(format!("{NAME}{name}"));
         for name in ["dead", "alive", "young"] {
             fs::create_dir_all(dir(name)).unwrap();

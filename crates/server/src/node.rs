@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
 
 use catalog::{Catalog, Table};
-use engine::report::{MemoryUse, ShardReport, TableReport};
+use engine::report::{ShardReport, TableReport};
 use engine::{Engine, EngineError, node};
+use reports::MemoryClass;
 
+use crate::client_listeners::ClientListeners;
 use crate::cql_server::{self, LevelReport};
-use crate::serve::ClientListeners;
+use crate::start_time::StartTime;
 
 /// Whether the node serves clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,24 +50,24 @@ pub struct Node {
     pub engine: Engine,
     pub config: NodeConfig,
     pub listeners: Arc<dyn ClientListeners>,
-    pub started: Instant,
-    /// Seconds since 1970 at the start.
-    pub generation: u64,
+    pub started: StartTime,
     mode: AtomicU8,
     /// Held while a drain runs.
     draining: tokio::sync::Mutex<()>,
 }
 
 impl Node {
-    #[allow(clippy::disallowed_methods, reason = "uptime and generation are of the real world")]
-    pub fn new(engine: Engine, config: NodeConfig, listeners: Arc<dyn ClientListeners>) -> Arc<Self> {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    pub fn new(
+        engine: Engine,
+        config: NodeConfig,
+        listeners: Arc<dyn ClientListeners>,
+        started: StartTime,
+    ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             config,
             listeners,
-            started: Instant::now(),
-            generation: since.unwrap_or_default().as_secs(),
+            started,
             mode: AtomicU8::new(Mode::Normal as u8),
             draining: tokio::sync::Mutex::new(()),
         })
@@ -123,8 +124,8 @@ impl Node {
         self.engine.ask(0, |shard| async move { Ok(cql_server::level_reports(&shard).await) }).get().await
     }
 
-    /// Memory in use by class: a list for each shard.
-    pub async fn memory(&self) -> Result<Vec<Vec<MemoryUse>>, EngineError> {
+    /// Where memory is, by class: a list for each shard.
+    pub async fn memory(&self) -> Result<Vec<Vec<MemoryClass>>, EngineError> {
         self.engine.ask(0, |shard| async move { cql_server::memory(&shard).await }).get().await
     }
 

@@ -13,13 +13,10 @@
 
 #![deny(unused_variables)]
 
-use std::fmt;
-use std::future::Future;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use engine::commitlog::{LogError, SyncMode};
@@ -32,12 +29,10 @@ use tokio::sync::mpsc;
 use crate::admin;
 use crate::admin::listener::Listener;
 use crate::attach;
+use crate::client_listeners::{ClientParts, StartListeners};
 use crate::config::flags::OptionFlags;
 use crate::config::storage::{EngineParts, Machine, Resources};
-use crate::config::{
-    self, BatchConfig, Config, HttpConfig, HttpProtection, IdentityConfig, ListenConfig, PlaceConfig,
-    RequestConfig, ResultConfig, SecurityConfig, Setting, TimeoutConfig,
-};
+use crate::config::{self, Config, HttpConfig, HttpProtection, PlaceConfig, Setting};
 use crate::disk_model;
 use crate::disk_use::{self, DiskUse};
 use crate::disk_watch;
@@ -45,84 +40,15 @@ use crate::logging;
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
 use crate::node::{Node, NodeConfig};
+use crate::serve_error::ServeError;
 use crate::start_log;
+use crate::start_time::StartTime;
 
 /// Fewer allowed open files are worth a warning.
 const OPEN_FILES_WANTED: u64 = 10_000;
 
 /// Interval at which certificate files are checked for changes.
 const CERTIFICATES_LOOK: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// Why a start or a run failed.
-#[derive(Debug)]
-pub struct ServeError(String);
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ServeError {}
-
-impl From<String> for ServeError {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-/// The clients' listeners, as the node controls them.
-pub trait ClientListeners: Send + Sync {
-    fn is_listening(&self) -> bool;
-    /// Number of open connections.
-    fn connections(&self) -> u64;
-    /// Checks whether certificate files have changed; new connections get the new certificates.
-    fn reload_certificates(&self) {}
-    /// Stops taking connections and requests; ends when the requests in flight are answered, or soon after.
-    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-}
-
-/// Starts to serve clients on an open node, and logs the addresses. Runs on the main thread.
-pub type StartListeners = fn(&Engine, ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError>;
-
-/// The parts of the configuration that concern clients, and the values that they depend on.
-#[derive(Clone, Debug)]
-pub struct ClientParts {
-    pub identity: IdentityConfig,
-    pub listen: ListenConfig,
-    pub security: SecurityConfig,
-    pub requests: RequestConfig,
-    pub timeouts: TimeoutConfig,
-    pub results: ResultConfig,
-    pub batches: BatchConfig,
-    /// Of all shards.
-    pub memory_bytes: u64,
-    /// The whole configuration, for the system tables that show it.
-    pub shown: Config,
-}
-
-/// No clients' listeners: only the admin API reaches the node.
-pub struct NoListeners;
-
-impl NoListeners {
-    pub fn start(_: &Engine, _: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
-        Ok(Arc::new(Self))
-    }
-}
-
-impl ClientListeners for NoListeners {
-    fn is_listening(&self) -> bool {
-        false
-    }
-
-    fn connections(&self) -> u64 {
-        0
-    }
-
-    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(std::future::ready(()))
-    }
-}
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeArguments {
@@ -208,10 +134,9 @@ impl ServeArguments {
 /// Serves until a signal ends the process.
 ///
 /// # Errors
-/// The node cannot start, or its drain failed; the text states what to do.
-#[allow(clippy::disallowed_methods, reason = "how long a start takes is of the real world")]
+/// The node cannot start, or did not end well; the text says what to do.
 pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), ServeError> {
-    let began = Instant::now();
+    let began = StartTime::now();
     let loaded = config::load(arguments.config.as_deref(), arguments.settings()?)
         .map_err(|errors| ServeError(errors.to_string()))?;
     let mut shown = loaded.config.clone();
@@ -292,10 +217,21 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         data_dir,
         memory_bytes,
     };
-    let clients =
-        ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown };
+    let started = StartTime::now();
+    let clients = ClientParts {
+        identity,
+        listen,
+        security,
+        requests,
+        timeouts,
+        results,
+        batches,
+        memory_bytes,
+        shown,
+        started,
+    };
     let listeners = start(&engine, clients)?;
-    let node = Node::new(engine, config, listeners);
+    let node = Node::new(engine, config, listeners, started);
     let served = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -332,7 +268,7 @@ fn raise_open_files() {
 }
 
 fn make_memory_dir() -> Result<MemoryDir, ServeError> {
-    let dir = MemoryDir::make()
+    let dir = MemoryDir::make(&config::temporary_dir())
         .map_err(|error| ServeError(format!("in_memory: cannot make a temporary directory: {error}")))?;
     warn!(target: "init", "in_memory: everything is in {} and is removed at the end", dir.path().display());
     Ok(dir)
@@ -544,7 +480,7 @@ async fn serve(
     metrics: Option<TcpListener>,
     guards: Guards,
     memory_dir: Option<&MemoryDir>,
-    began: Instant,
+    began: StartTime,
 ) -> Result<(), ServeError> {
     let failed = |what: &str, error: std::io::Error| ServeError(format!("cannot {what}: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
@@ -555,7 +491,7 @@ async fn serve(
     if let Some(metrics) = metrics {
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone(), guards.metrics))?;
     }
-    info!(target: "init", "initialization completed in {} ms", began.elapsed().as_millis());
+    info!(target: "init", "initialization completed in {} ms", began.uptime().as_millis());
     let mut gone = watch_shards(&node.engine);
     disk_watch::start(&node.engine, &node.config.data_dir);
     let reloading = node.clone();
@@ -631,10 +567,9 @@ async fn next_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static
 /// group.
 const SAME_SIGNAL: Duration = Duration::from_secs(1);
 
-/// Waits for a signal at least [`SAME_SIGNAL`] after the call.
-#[allow(clippy::disallowed_methods, reason = "signals are of the real world")]
+/// Waits for a signal that is not a part of the one that came just now.
 async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
-    let first = Instant::now();
+    let first = tokio::time::Instant::now();
     loop {
         let name = next_signal(terminate, interrupt).await;
         if first.elapsed() >= SAME_SIGNAL {
@@ -661,9 +596,8 @@ mod tests {
     use super::*;
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "a test needs a place too")]
     fn a_shard_that_panics_is_noticed() {
-        let dir = std::env::temp_dir().join(format!("messina-watch-test-{}", std::process::id()));
+        let dir = config::temporary_dir().join(format!("messina-watch-test-{}", std::process::id()));
         let engine = Engine::open(engine::EngineOptions::new(&dir)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let gone = runtime.block_on(async {

@@ -13,11 +13,12 @@ use model::sample::{self, Variety};
 use model::{Liveness, Mutation, TableId, TableSchema};
 use reader::{ReadError, Refusal};
 use runtime::sim::SimClock;
+use runtime::{CpuGroup, Shard};
 
 use crate::content;
 use crate::failure::{Checker, Failure};
 use crate::known::KnownTable;
-use crate::registers::{self, Registers};
+use crate::register_history::{self, Registers};
 
 /// The latest operations, for the report of a failure.
 #[derive(Clone, Default)]
@@ -97,6 +98,20 @@ impl Counts {
         self.competing += other.competing;
         self.clock_jumps += other.clock_jumps;
     }
+}
+
+/// The client, for tasks that run at the same time.
+pub type SharedClient = Rc<RefCell<Client>>;
+
+/// Runs `f` on a random shard.
+pub async fn on_some_shard<T, F, Fut>(shard: &Shard, client: &SharedClient, f: F) -> Result<T, EngineError>
+where
+    T: Send + 'static,
+    F: FnOnce(Shard) -> Fut + Send + 'static,
+    Fut: Future<Output = Result<T, EngineError>> + 'static,
+{
+    let target = client.borrow_mut().rng.below(u64::from(shard.shard_count())) as u32;
+    shard.call(target, CpuGroup::Statement, f).await?
 }
 
 /// See the head of this file.
@@ -302,7 +317,7 @@ impl Client {
     /// Fails unless the error has a reason.
     pub fn excuse(&mut self, what: &str, table: TableId, error: &EngineError) {
         let is_changing = |client: &mut Self| {
-            !registers::is_one(table) && client.table(table).is_none_or(|table| table.is_changing)
+            !register_history::is_one(table) && client.table(table).is_none_or(|table| table.is_changing)
         };
         let is_excused = match error {
             EngineError::File(_)
@@ -340,10 +355,22 @@ impl Client {
         }
     }
 
-    /// Records that the node died; see [`KnownTable::crashed`].
+    /// The node died: judges what the registers answered while it ran, then keeps what must have outlived it.
+    fn crash_registers(&mut self, loses_unsynced: bool) {
+        // A node that died while it opened has answered nothing since the last comparison.
+        if !self.registers.is_lost
+            && let Err(error) = self.registers.check()
+        {
+            self.fail(Checker::Linear, format!("while it ran: {error}"));
+        }
+        let is_periodic = matches!(self.sync, SyncMode::Periodic { .. });
+        self.registers.crashed(loses_unsynced && is_periodic);
+    }
+
+    /// The node died; see [`KnownTable::crashed`].
     pub fn crashed(&mut self, loses_unsynced: bool) {
         self.is_loading = false;
-        registers::crashed(self, loses_unsynced);
+        self.crash_registers(loses_unsynced);
         self.dropped.clear();
         self.tables.iter_mut().for_each(|table| table.crashed(loses_unsynced));
         self.counts.doubtful += self.tables.iter().map(|table| table.uncertain() as u64).sum::<u64>();

@@ -6,13 +6,14 @@
 //! - [`ops`]: the operations of a round, as concurrent tasks;
 //! - [`upkeep`]: operations other than reads and writes: loads, rewrites, caches that shrink;
 //! - [`decay`]: files that are damaged between two runs;
-//! - [`client`]: the state of a client: its tables, acknowledged writes, errors that have a reason;
-//! - [`known`]: the model of one table, and how it decides which writes must, may and must not be present;
-//! - [`content`]: the content of a table, read and expected;
-//! - [`registers`]: conditional writes and counters of competing tasks;
-//! - [`linear`]: linearizability of concurrent operations;
-//! - [`failure`]: the checkers, and the failure of a seed;
-//! - [`promises`]: promises that can be broken on purpose, to see their checkers fail;
+//! - [`client`]: what a client of the node knows: its tables, what was acknowledged, which errors it has a reason for;
+//! - [`known`]: the model of one table, and how it decides what must, may and must not be there;
+//! - [`content`]: what a table shows, and what the model says it should;
+//! - [`reads`]: reads of several pages, from random shards;
+//! - [`registers`]: conditional writes and counters of tasks that compete; their histories: [`register_history`];
+//! - [`linear`]: whether concurrent operations have an order that explains their answers;
+//! - [`failure`]: the checkers, and what a seed fails with;
+//! - [`promises`]: those that can be broken on purpose, to see their checkers fail;
 //! - [`trial`]: one seed, once or twice, with its panics;
 //! - [`batch`]: many seeds on several threads.
 //!
@@ -34,6 +35,8 @@ pub mod known;
 pub mod linear;
 pub mod ops;
 pub mod promises;
+pub mod reads;
+pub mod register_history;
 pub mod registers;
 pub mod seed;
 pub mod serving;

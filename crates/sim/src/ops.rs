@@ -1,9 +1,5 @@
 //! The operations of a round, as concurrent tasks; each is sent through a random shard.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
-
 use base::rng::Rng;
 use catalog::{Catalog, Changed, TableSettings};
 use compaction::garbage::Granularity;
@@ -11,19 +7,18 @@ use compaction::{Layout, Plan, Reason, Split, Strategy, TableView};
 use engine::node::compaction as compaction_node;
 use engine::node::scrub::{ScrubOptions, scrub};
 use engine::shard::EngineShard;
-use engine::{EngineError, Page, PartitionPage, ReadCommand, node};
+use engine::{EngineError, ReadCommand, node};
 use model::sample;
 use model::schema::{DroppedColumn, TableBuilder};
-use model::{
-    Codec, ColumnKind, Compression, CqlType, PartitionRange, RingPosition, TableId, TableOptions, TableSchema,
-};
+use model::{Codec, ColumnKind, Compression, CqlType, PartitionRange, TableId, TableOptions, TableSchema};
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
-use crate::client::{Client, PendingChange};
+use crate::client::{Client, PendingChange, SharedClient, on_some_shard};
 use crate::content;
 use crate::failure::Checker;
 use crate::known::KnownTable;
+use crate::reads::{random_read, read_pages};
 use crate::registers;
 use crate::upkeep;
 
@@ -34,9 +29,7 @@ const GC_GRACE_S: u32 = 6;
 /// The keyspace of all tables here.
 pub const KEYSPACE: &str = "sample";
 
-pub type SharedClient = Rc<RefCell<Client>>;
-
-/// An operation of a round.
+/// What happens in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// This number of writes, one after the other.
@@ -129,17 +122,6 @@ async fn run(shard: &Shard, client: &SharedClient, op: Op) {
             alter(shard, client, table, op).await;
         }
     }
-}
-
-/// Runs `f` on a random shard.
-pub async fn on_some_shard<T, F, Fut>(shard: &Shard, client: &SharedClient, f: F) -> Result<T, EngineError>
-where
-    T: Send + 'static,
-    F: FnOnce(Shard) -> Fut + Send + 'static,
-    Fut: Future<Output = Result<T, EngineError>> + 'static,
-{
-    let target = client.borrow_mut().rng.below(u64::from(shard.shard_count())) as u32;
-    shard.call(target, CpuGroup::Statement, f).await?
 }
 
 async fn write(shard: &Shard, client: &SharedClient, table: TableId) {
@@ -372,59 +354,7 @@ async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
     }
 }
 
-/// Why a page could not be read.
-pub enum NoPage {
-    Error(EngineError),
-    /// The page contradicts the earlier pages.
-    Nonsense(String),
-}
-
-/// Reads the next page through a random shard; false: it was the last.
-pub async fn read_next(
-    shard: &Shard,
-    client: &SharedClient,
-    command: &mut ReadCommand,
-    content: &mut Vec<PartitionPage>,
-) -> Result<bool, NoPage> {
-    client.borrow_mut().counts.reads += 1;
-    let asked = command.clone();
-    let page: Page =
-        on_some_shard(
-            shard,
-            client,
-            |shard| async move { node::read(&shard, asked, node::Deadline::NONE).await },
-        )
-        .await
-        .map_err(NoPage::Error)?;
-    let next = page.next.clone();
-    content::add_page(content, page).map_err(NoPage::Nonsense)?;
-    let is_more = next.is_some();
-    if is_more {
-        command.paging = next;
-    }
-    Ok(is_more)
-}
-
-/// All pages of a read.
-async fn read_pages(
-    shard: &Shard,
-    client: &SharedClient,
-    command: &ReadCommand,
-) -> Result<Vec<PartitionPage>, String> {
-    let mut content = vec![];
-    let mut command = command.clone();
-    for _ in 0..10_000 {
-        match read_next(shard, client, &mut command, &mut content).await {
-            Ok(true) => {}
-            Ok(false) => return Ok(content),
-            Err(NoPage::Error(error)) => return Err(format!("{command:?}: {error}")),
-            Err(NoPage::Nonsense(what)) => return Err(what),
-        }
-    }
-    Err(format!("the pages have no end: {command:?}"))
-}
-
-/// Compares everything readable with the model.
+/// Compares everything that can be read with the model.
 pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
     if let Err(error) = registers::compare(&shard, &client, is_restarted).await {
         let when = if is_restarted { "after a restart" } else { "while running" };
@@ -468,44 +398,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
     }
 }
 
-pub fn random_read(client: &mut Client, schema: &Arc<TableSchema>, wall_us: i64) -> ReadCommand {
-    let now_s = client.read_now_s(wall_us);
-    let variety = client.variety;
-    let rng = &mut client.rng;
-    let key = |rng: &mut base::rng::Rng| sample::partition_key(rng.below(variety.partitions + 1));
-    let partitions = match rng.below(3) {
-        0 => PartitionRange::Key(key(rng)),
-        1 => {
-            let (a, b) = (key(rng), key(rng));
-            PartitionRange::Between {
-                start: RingPosition::AfterKey(a.clone().min(b.clone())),
-                end: RingPosition::AfterKey(a.max(b)),
-            }
-        }
-        _ => PartitionRange::all(),
-    };
-    let mut command = ReadCommand::new(schema.id, partitions);
-    command.now_s = Some(now_s);
-    command.reversed = rng.chance(1, 2);
-    if rng.chance(1, 2) {
-        command.ranges = sample::ranges(rng, schema, &variety).into();
-    }
-    command.page_rows = *rng.pick(&[1, 2, 5, 50]);
-    command.page_bytes = *rng.pick(&[300, 1 << 20]);
-    if rng.chance(1, 3) {
-        command.limit_rows = 1 + rng.below(12);
-    }
-    if rng.chance(1, 4) {
-        command.partition_limit_rows = 1 + rng.below(4);
-    }
-    command.bypass_cache = rng.chance(1, 8);
-    if rng.chance(1, 4) {
-        command.page_tombstones = 1 + rng.below(8);
-    }
-    command
-}
-
-/// Applies a schema change and records that it may fail.
+/// Applies a change to the schema and keeps in mind that it may not end well.
 async fn change(
     shard: &Shard,
     client: &SharedClient,

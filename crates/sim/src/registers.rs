@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use catalog::{Catalog, Changed, Keyspace, TableSettings};
-use engine::commitlog::{LogError, SyncMode};
+use engine::commitlog::LogError;
 use engine::node::compaction as compaction_node;
 use engine::{EngineError, Page, ReadCommand, node};
 use model::counter::{self, CounterShard};
@@ -25,124 +25,16 @@ use reader::ReadError;
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
-use crate::failure::Checker;
-use crate::linear::{self, Ask, Call, Counter, Model, Register};
-use crate::ops::{SharedClient, on_some_shard};
+use crate::client::{SharedClient, on_some_shard};
+use crate::linear::Ask;
+use crate::register_history::{OBJECTS, SUMS_ID, SWAPS_ID};
 
 pub const KEYSPACE: &str = "registers";
 
-const SWAPS_ID: Uuid = Uuid::from_u128(0x5e9a_0001);
-const SUMS_ID: Uuid = Uuid::from_u128(0x5e9a_0002);
-
-/// Objects of each table: few, so that tasks compete.
-const OBJECTS: usize = 2;
-
-/// The id of the counters' writer.
+/// Who adds to the counters.
 const COUNTER_ID: [u8; 16] = [7; 16];
 
-/// The history of one object.
-#[derive(Debug)]
-pub struct Object<M: Model> {
-    initial: M::State,
-    calls: Vec<Call<M::Input, M::Output>>,
-}
-
-impl<M: Model> Object<M> {
-    fn new(initial: M::State) -> Self {
-        Self { initial, calls: vec![] }
-    }
-
-    fn called(&mut self, stamp: u64, input: M::Input) {
-        self.calls.push(Call { called: stamp, input, returned: None });
-    }
-
-    fn returned(&mut self, called: u64, stamp: u64, output: M::Output) {
-        if let Some(call) = self.calls.iter_mut().find(|call| call.called == called) {
-            call.returned = Some((stamp, output));
-        }
-    }
-
-    fn refused(&mut self, called: u64) {
-        self.calls.retain(|call| call.called != called);
-    }
-
-    fn check(&self) -> Result<(), String> {
-        linear::check::<M>(&self.initial, &self.calls)
-    }
-}
-
-/// All objects and their histories.
-#[derive(Debug)]
-pub struct Registers {
-    swaps: Vec<Object<Register>>,
-    sums: Vec<Object<Counter>>,
-    /// Acknowledged operations may be lost: the next comparison begins all histories anew.
-    is_lost: bool,
-}
-
-impl Default for Registers {
-    fn default() -> Self {
-        Self {
-            swaps: (0..OBJECTS).map(|_| Object::new(None)).collect(),
-            sums: (0..OBJECTS).map(|_| Object::new(0)).collect(),
-            is_lost: false,
-        }
-    }
-}
-
-impl Registers {
-    /// Checks all answers so far.
-    pub fn check(&self) -> Result<(), String> {
-        for (at, swap) in self.swaps.iter().enumerate() {
-            swap.check().map_err(|error| format!("register {at}: {error}"))?;
-        }
-        for (at, sum) in self.sums.iter().enumerate() {
-            sum.check().map_err(|error| format!("counter {at}: {error}"))?;
-        }
-        Ok(())
-    }
-
-    /// Records that the node died. `loses_acknowledged`: acknowledged operations may be lost.
-    pub fn crashed(&mut self, loses_acknowledged: bool) {
-        let changed = |call: &Call<Ask, Option<i64>>| match (&call.input, &call.returned) {
-            (Ask::Read, _) => false,
-            (Ask::Swap { expected, .. }, Some((_, before))) => before == expected,
-            (Ask::Swap { .. }, None) => true,
-        };
-        for swap in &mut self.swaps {
-            swap.calls.retain(changed);
-        }
-        for sum in &mut self.sums {
-            sum.calls.retain(|call| call.input != 0);
-        }
-        self.is_lost |= loses_acknowledged;
-    }
-
-    /// Begins histories anew after all objects were read without concurrent operations. A history with an
-    /// unknown operation continues, except after a restart.
-    fn settle(&mut self, is_restarted: bool) {
-        let is_known = |call: &Call<Ask, Option<i64>>| call.returned.is_some();
-        for swap in &mut self.swaps {
-            if is_restarted || swap.calls.iter().all(is_known) {
-                let last = swap.calls.pop().and_then(|call| call.returned);
-                *swap = Object::new(last.map_or(swap.initial, |(_, value)| value));
-            }
-        }
-        for sum in &mut self.sums {
-            if is_restarted || sum.calls.iter().all(|call| call.returned.is_some()) {
-                let last = sum.calls.pop().and_then(|call| call.returned);
-                *sum = Object::new(last.map_or(sum.initial, |(_, value)| value));
-            }
-        }
-    }
-}
-
-/// Whether a table is one of these two, whose schema never changes.
-pub fn is_one(table: TableId) -> bool {
-    table == SWAPS_ID || table == SUMS_ID
-}
-
-/// Creates the keyspace with its tables.
+/// The keyspace with its tables.
 pub fn create(catalog: &Catalog) -> Changed {
     let tables = [
         TableSchema::builder(KEYSPACE, "swaps").id(SWAPS_ID).regular("value", CqlType::BigInt),
@@ -381,16 +273,4 @@ pub async fn compare(shard: &Shard, client: &SharedClient, is_restarted: bool) -
     }
     client.registers.settle(is_restarted);
     Ok(())
-}
-
-/// After the node died: checks the answers of its run, then keeps the operations that must have survived.
-pub fn crashed(client: &mut crate::client::Client, loses_unsynced: bool) {
-    // A node that died while it opened has answered nothing since the last check.
-    if !client.registers.is_lost
-        && let Err(error) = client.registers.check()
-    {
-        client.fail(Checker::Linear, format!("while it ran: {error}"));
-    }
-    let is_periodic = matches!(client.sync, SyncMode::Periodic { .. });
-    client.registers.crashed(loses_unsynced && is_periodic);
 }

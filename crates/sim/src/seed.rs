@@ -14,10 +14,10 @@ use engine::{EngineOptions, node, recover};
 use model::sample::Variety;
 use runtime::sim::{FaultPlan, SimNode, SimOptions, SimStop, SimWorld};
 
-use crate::client::{Client, Counts, Excuses, History};
+use crate::client::{Client, Counts, Excuses, History, SharedClient};
 use crate::decay;
 use crate::failure::{Checker, Failure};
-use crate::ops::{self, KEYSPACE, Op, SharedClient};
+use crate::ops::{self, KEYSPACE, Op};
 use crate::registers;
 
 /// Start of the simulated world's wall clock, in seconds since 1970.

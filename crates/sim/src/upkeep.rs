@@ -16,9 +16,10 @@ use sstable::name::{Component, Generation, SSTableName};
 use sstable::version::Version;
 use sstable::write::{WriteError, WriteOptions, write_reader};
 
+use crate::client::{SharedClient, on_some_shard};
 use crate::failure::Checker;
 use crate::known::KnownTable;
-use crate::ops::{NoPage, SharedClient, on_some_shard, random_read, read_next};
+use crate::reads::{NoPage, random_read, read_next};
 
 /// Directory of SSTables to be imported; each import has a subdirectory.
 const IMPORT_DIR: &str = "/node/import";

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::version::{UnknownVersion, Version};
+use crate::version::{Format, UnknownVersion, Version};
 
 /// Why a name is neither the name of an SSTable's file nor of a table's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,25 +185,6 @@ impl Generation {
         let plain =
             text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
         if plain { text.parse().ok().map(Self::Number) } else { None }
-    }
-}
-
-/// The layout of an SSTable's index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
-    /// Index.db and Summary.db.
-    Big,
-    /// Partitions.db and Rows.db, which are tries (Cassandra 5.0).
-    Bti,
-}
-
-impl Format {
-    /// The word in file names: `big` or `bti`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Big => "big",
-            Self::Bti => "bti",
-        }
     }
 }
 

@@ -8,7 +8,24 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::name::Format;
+/// The layout of an SSTable's index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Index.db and Summary.db.
+    Big,
+    /// Partitions.db and Rows.db, which are tries (Cassandra 5.0).
+    Bti,
+}
+
+impl Format {
+    /// The word in file names: `big` or `bti`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Big => "big",
+            Self::Bti => "bti",
+        }
+    }
+}
 
 /// A version that this build supports, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

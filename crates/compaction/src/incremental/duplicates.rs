@@ -21,8 +21,9 @@ use base::hyperloglog::HyperLogLog;
 use super::trace::Trace;
 use crate::explain::Verdict;
 use crate::plan::needs_bytes;
+use crate::sstable_id::RunId;
 use crate::tiers::Run;
-use crate::view::{RunId, SSTableView, TableView};
+use crate::view::{SSTableView, TableView};
 
 /// Sketches of whole runs, cached between decisions.
 #[derive(Clone, Debug, Default)]

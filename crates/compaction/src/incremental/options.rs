@@ -1,6 +1,7 @@
 //! The options of the incremental strategy.
 
-use crate::options::{Options, OptionsError};
+use crate::option_values::Options;
+use crate::options_error::OptionsError;
 use crate::tiers::{Bucketing, Tiering};
 use crate::tombstones::TombstoneRules;
 

@@ -14,8 +14,9 @@
 use model::{PartitionKey, RingPosition};
 
 use crate::plan::RunPiece;
+use crate::sstable_id::SSTableId;
 use crate::tiers::{Run, runs};
-use crate::view::{SSTableId, SSTableView, TableView};
+use crate::view::{SSTableView, TableView};
 
 /// A boundary between partitions: before a key (false) or after it (true).
 type Bound<'a> = (&'a PartitionKey, bool);
@@ -24,7 +25,7 @@ struct Place<'a> {
     first: Bound<'a>,
     end: Bound<'a>,
     /// The place with the highest rank is chosen: by the bytes of the run, then by its id.
-    rank: (u64, crate::view::RunId),
+    rank: (u64, crate::sstable_id::RunId),
 }
 
 /// The pieces of [`crate::Split::Runs`] for a merge of `inputs`. The inputs are distinct.
@@ -53,7 +54,7 @@ pub fn pieces(view: &TableView<'_>, inputs: &[&SSTableView]) -> Vec<RunPiece> {
 }
 
 /// Whether one place of the run extends across this boundary.
-fn touches(places: &[Place<'_>], at: Bound<'_>, run: crate::view::RunId) -> bool {
+fn touches(places: &[Place<'_>], at: Bound<'_>, run: crate::sstable_id::RunId) -> bool {
     places.iter().any(|place| place.rank.1 == run && place.first < at && at < place.end)
 }
 

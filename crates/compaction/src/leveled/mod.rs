@@ -33,10 +33,11 @@ use crate::backlog;
 use crate::plan::{Finished, Layout, Plan, Reason};
 use crate::reshape::Reshape;
 use crate::size_tiered::singles;
+use crate::sstable_id::SSTableId;
 use crate::strategy::Strategy;
 use crate::tiers::{Tiering, ids};
 use crate::tombstones::{TombstoneRules, fully_expired};
-use crate::view::{SSTableId, SSTableView, TableView};
+use crate::view::{SSTableView, TableView};
 
 /// Maximum number of SSTables of level 0 in one job.
 const LEVEL_ZERO_MAX: usize = 32;

@@ -26,7 +26,8 @@ use model::NO_DELETION_TIME_S;
 
 use super::keys::{KEYS, key};
 use crate::plan::{Layout, Plan, Split};
-use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
+use crate::sstable_id::{RunId, SSTableId};
+use crate::view::{DiskView, SSTableView, TableView};
 
 /// MB in texts are 2^20 bytes.
 pub const MB: u64 = 1 << 20;

@@ -17,8 +17,9 @@ use model::NO_DELETION_TIME_S;
 
 use super::keys::{KEYS, key};
 use crate::plan::{Finished, Layout, Plan, RunPiece, Split};
+use crate::sstable_id::{RunId, SSTableId};
 use crate::strategy::Strategy;
-use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
+use crate::view::{DiskView, SSTableView, TableView};
 
 /// Number of steps per flush in which jobs get work.
 const TURNS_PER_FLUSH: u64 = 8;

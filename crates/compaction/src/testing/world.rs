@@ -14,8 +14,9 @@ use super::keys::key;
 use crate::plan::{Finished, Layout, Plan, RunPiece, Split};
 use crate::purge::{self, GcBefore, Outside, PurgeHorizon, TombstoneGc};
 use crate::sample::{SamplePlan, SampledGroup, SampledOverlap};
+use crate::sstable_id::{RunId, SSTableId};
 use crate::strategy::Strategy;
-use crate::view::{DiskView, RunId, SSTableId, SSTableView, TableView};
+use crate::view::{DiskView, SSTableView, TableView};
 
 /// A partition, as its position on the ring (see [`key`]), and a row in it.
 pub type Place = (u32, u32);

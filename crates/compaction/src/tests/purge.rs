@@ -3,8 +3,8 @@ use std::cell::Cell;
 use model::{PartitionKey, Tombstone};
 
 use crate::purge::{Blocker, Cause, GcBefore, KeptTombstones, Outside, PurgeHorizon, TombstoneGc, blocks};
+use crate::sstable_id::SSTableId;
 use crate::testing::key;
-use crate::view::SSTableId;
 
 struct Other<'a> {
     id: u64,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::options::Options;
+use crate::option_values::Options;
 use crate::{
     COMMON, Incremental, IncrementalOptions, OptionsError, STRATEGIES, SizeTiered, check_options,
     strategy_from,

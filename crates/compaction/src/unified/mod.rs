@@ -24,9 +24,10 @@ use shards::{Sharding, density};
 use crate::leveled::range;
 use crate::overlap::{count_max, groups};
 use crate::plan::{Layout, Plan, Reason};
+use crate::sstable_id::SSTableId;
 use crate::strategy::Strategy;
 use crate::tombstones::{TombstoneRules, drop_plan, fully_expired};
-use crate::view::{SSTableId, SSTableView, TableView};
+use crate::view::{SSTableView, TableView};
 
 const MIB: u64 = 1 << 20;
 /// Upper limit on the number of levels that any density reaches.

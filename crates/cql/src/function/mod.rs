@@ -2,6 +2,7 @@
 //!
 //! | question | file |
 //! |---|---|
+//! | terms of the text, prepared for a wanted type | `prepare.rs` |
 //! | overload that a call selects | `resolve.rs` |
 //! | functions by name | `native.rs`; of times `time.rs`, of collections and vectors `collection.rs` |
 //! | `CAST` | `cast.rs` |
@@ -29,6 +30,7 @@ mod json;
 mod mask;
 mod native;
 mod number;
+mod prepare;
 mod resolve;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use model::{CqlType, PartitionKey};
 use super::number::{Decimal, NUMERIC, Number};
 use super::resolve::Signature;
 use super::{collection, decimal_math, floor, json, mask, time};
-use crate::restriction::key::partition_key;
+use crate::key::partition_key;
 use crate::term::Planner;
 
 /// Types with functions that convert their values to and from blobs. Counters have none.

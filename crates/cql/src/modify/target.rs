@@ -7,7 +7,8 @@ use protocol::CqlError;
 use smallvec::SmallVec;
 
 use crate::error::invalid;
-use crate::restriction::{Partitions, Restrictions, key};
+use crate::key;
+use crate::restriction::{Partitions, Restrictions};
 use crate::term::{Env, Expr, Value};
 
 /// The partitions and rows that a statement writes.

@@ -9,11 +9,11 @@ use model::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, TableSch
 use protocol::CqlError;
 use smallvec::SmallVec;
 
-use super::key::clustering_prefix;
 use super::relation::{Restriction, Test};
 use super::terms::{Bound, Bytes, Terms, required};
 use super::{ColumnRef, IN_PRODUCT_MAX};
 use crate::error::invalid;
+use crate::key::clustering_prefix;
 use crate::term::Env;
 
 /// The restrictions of the first clustering columns, without a gap.

@@ -8,7 +8,6 @@
 //! | selected partitions | `partition.rs` |
 //! | selected rows of a partition | `clustering.rs` |
 //! | filters that are tested row by row | `filter.rs`; LIKE: `like.rs` |
-//! | keys from values | `key.rs` |
 //!
 //! Preparing a WHERE checks the rules of the statement. An execution supplies values and receives keys and
 //! ranges.
@@ -19,7 +18,6 @@
 mod clustering;
 mod column;
 mod filter;
-pub mod key;
 mod like;
 mod partition;
 mod relation;

@@ -5,10 +5,10 @@ use protocol::CqlError;
 use smallvec::SmallVec;
 
 use super::IN_PRODUCT_MAX;
-use super::key::partition_key;
 use super::relation::Test;
 use super::terms::{Bound, Bytes, Terms, required};
 use crate::error::invalid;
+use crate::key::partition_key;
 use crate::term::{Env, Expr};
 
 /// The restrictions of the partition key.

@@ -77,7 +77,7 @@ fn parse(bytes: &[u8], schema: &TableSchema) -> Option<ResultPlace> {
     let read_id = take.u64().ok()?;
     let remaining_rows = take.vint().ok()?;
     let key = take.vint_bytes().ok()?;
-    if key.is_empty() || key.len() > crate::restriction::key::KEY_BYTES_MAX {
+    if key.is_empty() || key.len() > crate::key::KEY_BYTES_MAX {
         return None;
     }
     let key = PartitionKey::new(key);

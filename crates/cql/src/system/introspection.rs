@@ -1,6 +1,7 @@
 //! Rows of `system.reader_semaphores`, `reader_permits` and `memory`.
 
 use model::types::CqlValue;
+use reports::MemoryClass;
 
 use super::node_info::{NodeInfo, ShardInside};
 use super::rows::{Rows, bigint, int, text};
@@ -49,9 +50,9 @@ pub(super) fn permits(rows: &mut Rows, info: &NodeInfo) {
 
 pub(super) fn memory(rows: &mut Rows, info: &NodeInfo) {
     for (shard, introspection) in shards(info) {
-        for (class, bytes, limit) in &introspection.memory {
-            let cells = [("bytes", Some(bigint(*bytes))), ("bytes_limit", limit.map(bigint))];
-            rows.push(vec![shard.clone(), text(class)], cells);
+        for MemoryClass { class, bytes, limit_bytes } in &introspection.memory {
+            let cells = [("bytes", Some(bigint(*bytes))), ("bytes_limit", limit_bytes.map(bigint))];
+            rows.push(vec![shard.clone(), text(&**class)], cells);
         }
     }
 }

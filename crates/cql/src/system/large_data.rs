@@ -1,8 +1,9 @@
 //! Rows of `system.large_partitions`, `large_rows` and `large_cells`.
 
 use model::types::CqlValue;
+use reports::{LargeItem, LargeKind};
 
-use super::node_info::{LargeItem, LargeKind, NodeInfo};
+use super::node_info::NodeInfo;
 use super::rows::{Rows, bigint, text};
 
 fn key(item: &LargeItem) -> Vec<CqlValue> {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use model::TableId;
+use reports::{LargeItem, LatencyReport, MemoryClass, SemaphoreReport, SnapshotReport};
 use uuid::Uuid;
 
 use super::traces::Trace;
@@ -62,7 +63,7 @@ pub struct NodeInfo {
     pub caches: Vec<CacheInfo>,
     /// Scheduling groups.
     pub groups: Vec<GroupInfo>,
-    pub snapshots: Vec<SnapshotInfo>,
+    pub snapshots: Vec<SnapshotReport>,
     pub prepared: Vec<PreparedInfo>,
     /// The latest traces, oldest first.
     pub traces: Vec<Arc<Trace>>,
@@ -99,29 +100,6 @@ pub struct ClientInfo {
     pub tls: Option<(String, String)>,
 }
 
-/// A partition, row or cell in one SSTable that is larger than a threshold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LargeItem {
-    pub keyspace: String,
-    pub table: String,
-    /// File name of the SSTable's data, such as `me-7-big-Data.db`.
-    pub sstable: String,
-    /// Milliseconds since the Unix epoch.
-    pub written_ms: i64,
-    /// Formatted for display.
-    pub partition_key: String,
-    pub bytes: u64,
-    pub kind: LargeKind,
-}
-
-/// Kind of a large item. Clustering keys are formatted for display; they are empty for static rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LargeKind {
-    Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
-    Row { clustering_key: String },
-    Cell { clustering_key: String, column: String, elements: Option<u64> },
-}
-
 /// Statistics of a table, over all shards. An SSTable that several shards read is counted once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableInfo {
@@ -130,17 +108,8 @@ pub struct TableInfo {
     pub disk_bytes: u64,
     pub largest_partition_bytes: u64,
     pub largest_sstable_bytes: u64,
-    pub reads: LatencyInfo,
-    pub writes: LatencyInfo,
-}
-
-/// Number and latencies of the operations of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LatencyInfo {
-    pub count: u64,
-    pub p50_us: u64,
-    pub p99_us: u64,
-    pub max_us: u64,
+    pub reads: LatencyReport,
+    pub writes: LatencyReport,
 }
 
 /// A running compaction.
@@ -179,15 +148,6 @@ pub struct GroupInfo {
     pub ready_tasks: u64,
 }
 
-/// A snapshot of a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SnapshotInfo {
-    pub tag: String,
-    pub keyspace: String,
-    pub table: String,
-    pub disk_bytes: u64,
-}
-
 /// A prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedInfo {
@@ -200,34 +160,8 @@ pub struct PreparedInfo {
 /// Reads and memory of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardInside {
-    pub semaphores: Vec<SemaphoreInfo>,
-    /// For each class of memory: its name, bytes in use, and limit in bytes.
-    pub memory: Vec<(String, u64, Option<u64>)>,
-}
-
-/// The semaphore that limits concurrent reads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SemaphoreInfo {
-    pub name: String,
-    pub admitted: u64,
-    pub admitted_limit: u64,
-    pub memory_bytes: u64,
-    pub memory_limit_bytes: u64,
-    pub queued: u64,
-    pub stats: Vec<(String, u64)>,
-    pub permits: Vec<PermitInfo>,
-}
-
-/// Permits of reads with the same table, operation and state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PermitInfo {
-    pub keyspace: String,
-    pub table: String,
-    pub operation: String,
-    pub state: String,
-    pub permits: u64,
-    pub admitted: u64,
-    pub memory_bytes: u64,
+    pub semaphores: Vec<SemaphoreReport>,
+    pub memory: Vec<MemoryClass>,
 }
 
 /// Estimated size of a table.

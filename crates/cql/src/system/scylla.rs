@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use catalog::Catalog;
 use catalog::virtual_tables::is_virtual_keyspace;
+use reports::MemoryClass;
 
 use super::node_info::NodeInfo;
 use super::rows::{Rows, inet, text};
@@ -29,7 +30,7 @@ pub(super) fn runtime_info(rows: &mut Rows, info: &NodeInfo) {
     push("generic", "load", load.to_string());
     push("generic", "uptime_seconds", info.uptime_s.to_string());
     let mut memory: BTreeMap<&str, u64> = BTreeMap::new();
-    for (class, bytes, _) in info.shards.iter().flat_map(|shard| &shard.memory) {
+    for MemoryClass { class, bytes, .. } in info.shards.iter().flat_map(|shard| &shard.memory) {
         *memory.entry(class).or_default() += bytes;
     }
     push("memory", "used", memory.values().sum::<u64>().to_string());

@@ -8,12 +8,14 @@ use model::{
     ClusteringPrefix, ClusteringRange, ColumnData, CqlType, PartitionKey, PartitionRange, Row, TableSchema,
 };
 use reader::{Page, ReadCommand};
+use reports::{
+    LargeItem, LargeKind, LatencyReport, MemoryClass, PermitReport, SemaphoreReport, SnapshotReport,
+};
 use uuid::Uuid;
 
 use super::{
-    CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
-    SSTableTask, SemaphoreInfo, SettingInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo, Trace,
-    TraceEvent, is_virtual, read_virtual,
+    CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, SettingInfo, ShardInside,
+    TableEstimate, TableInfo, Trace, TraceEvent, is_virtual, read_virtual,
 };
 use crate::schema::tests::Session;
 
@@ -315,7 +317,7 @@ fn what_is_large_is_in_the_peers_tables_the_largest_first() {
 
 #[test]
 fn what_the_node_does_is_in_cassandras_views() {
-    let reads = LatencyInfo { count: 100, p50_us: 1500, p99_us: 2000, max_us: 3000 };
+    let reads = LatencyReport { count: 100, total_us: 200_000, p50_us: 1500, p99_us: 2000, max_us: 3000 };
     let table = TableInfo {
         keyspace: "ks".to_string(),
         table: "t".to_string(),
@@ -333,11 +335,12 @@ fn what_the_node_does_is_in_cassandras_views() {
     };
     let rows = CacheInfo { name: "rows".to_string(), hits: 3, requests: 4, ..CacheInfo::default() };
     let group = GroupInfo { name: "statement".to_string(), shards: 2, ready_tasks: 1 };
-    let snapshot = SnapshotInfo {
+    let snapshot = SnapshotReport {
         tag: "tag".to_string(),
         keyspace: "ks".to_string(),
         table: "t".to_string(),
         disk_bytes: 5,
+        ..SnapshotReport::default()
     };
     let prepared = PreparedInfo { id: [7; 16], keyspace: Some("ks".into()), text: "SELECT".into() };
     let info = NodeInfo {
@@ -383,7 +386,7 @@ fn what_the_node_does_is_in_cassandras_views() {
 
 #[test]
 fn reads_and_memory_are_shown_for_each_shard() {
-    let permit = PermitInfo {
+    let permit = PermitReport {
         keyspace: "ks".to_string(),
         table: "t".to_string(),
         operation: "data-query".to_string(),
@@ -392,7 +395,7 @@ fn reads_and_memory_are_shown_for_each_shard() {
         admitted: 2,
         memory_bytes: 50_000,
     };
-    let semaphore = SemaphoreInfo {
+    let semaphore = SemaphoreReport {
         name: "sl:default".to_string(),
         admitted: 2,
         admitted_limit: 100,
@@ -404,7 +407,7 @@ fn reads_and_memory_are_shown_for_each_shard() {
     };
     let shard = ShardInside {
         semaphores: vec![semaphore],
-        memory: vec![("memtables".to_string(), 5, Some(6)), ("sstables".to_string(), 7, None)],
+        memory: vec![MemoryClass::new("memtables", 5, Some(6)), MemoryClass::new("sstables", 7, None)],
     };
     let info = NodeInfo { shards: vec![ShardInside::default(), shard], ..info() };
     let catalog = catalog();
@@ -430,7 +433,7 @@ fn reads_and_memory_are_shown_for_each_shard() {
 #[test]
 fn tables_of_scylladb_tell_of_the_node() {
     let shard = |bytes| ShardInside {
-        memory: vec![("memtables".to_string(), bytes, None)],
+        memory: vec![MemoryClass::new("memtables", bytes, None)],
         ..ShardInside::default()
     };
     let rows = CacheInfo { name: "rows".to_string(), hits: 3, requests: 4, ..CacheInfo::default() };

@@ -4,8 +4,9 @@
 //! where Cassandra has the mean of the last minute. Values that are not measured are null.
 
 use model::types::CqlValue;
+use reports::LatencyReport;
 
-use super::node_info::{CacheInfo, LatencyInfo, NodeInfo, TableInfo};
+use super::node_info::{CacheInfo, NodeInfo, TableInfo};
 use super::rows::{Rows, bigint, int, text, uuid};
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -31,10 +32,10 @@ pub(super) fn sizes(rows: &mut Rows, info: &NodeInfo, bytes: fn(&TableInfo) -> u
 }
 
 /// Rows of `local_read_latency` and similar tables.
-pub(super) fn latencies(rows: &mut Rows, info: &NodeInfo, of: fn(&TableInfo) -> &LatencyInfo) {
+pub(super) fn latencies(rows: &mut Rows, info: &NodeInfo, of: fn(&TableInfo) -> &LatencyReport) {
     let ms = |us: u64| Some(double(us as f64 / 1000.0));
     for table in &info.tables {
-        let LatencyInfo { count, p50_us, p99_us, max_us } = *of(table);
+        let LatencyReport { count, p50_us, p99_us, max_us, .. } = *of(table);
         let uptime_s = info.uptime_s.max(1) as f64;
         rows.push(
             table_key(table),

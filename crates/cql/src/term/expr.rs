@@ -149,7 +149,7 @@ impl Expr {
 
     /// Evaluates a collection, tuple or UDT whose parts are all constants. Returns any other expression
     /// unchanged.
-    pub(super) fn folded(self) -> Result<Self, CqlError> {
+    pub(crate) fn folded(self) -> Result<Self, CqlError> {
         let is_constant = match &self {
             Self::Sequence { elements, .. } => elements.iter().all(Self::is_constant),
             Self::Map { entries, .. } => {

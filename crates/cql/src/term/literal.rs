@@ -57,7 +57,7 @@ fn kind_name(kind: LiteralKind) -> &'static str {
 }
 
 /// Returns the type of a constant in a place that wants no particular type.
-pub(super) fn natural_type(literal: &Literal) -> CqlType {
+pub(crate) fn natural_type(literal: &Literal) -> CqlType {
     match literal.kind {
         LiteralKind::String => CqlType::Text,
         LiteralKind::Integer => match (literal.text.parse::<i32>(), literal.text.parse::<i64>()) {

@@ -1,24 +1,27 @@
-//! Typed terms: terms of a statement's text, prepared for a wanted type.
+//! Typed terms: expressions, bind markers and constants of a wanted type.
 //!
 //! | question | file |
 //! |---|---|
 //! | prepared terms and their evaluation | `expr.rs` |
-//! | from text to a prepared term | `prepare.rs` |
+//! | the state of preparing a statement | `planner.rs`; terms of the text: `function/prepare.rs` |
+//! | types that may stand for each other | `assignable.rs` |
 //! | constants that a type accepts | `literal.rs` |
 //! | bind markers: their types and bound values | `markers.rs` |
 //!
 //! **Guarantee:** an evaluated value is valid for the term's type, including values from clients.
 
+mod assignable;
 mod expr;
 mod literal;
 mod markers;
-mod prepare;
+mod planner;
 
+pub use assignable::is_assignable;
 pub use expr::{Call, Env, Expr, ScalarFunction, Value};
-pub(crate) use literal::fits as literal_fits;
 pub use literal::literal_bytes;
+pub(crate) use literal::{fits as literal_fits, natural_type as literal_type};
 pub use markers::{Bound, Markers, bind};
-pub use prepare::{Planner, SELECTION, is_assignable};
+pub use planner::{Planner, SELECTION};
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use compaction::{Layout, Split};
 use model::{ColumnKind, TableId};
 use reader::Fragment;
+use reports::Scrubbed;
 use runtime::{CpuGroup, IoClass, JoinHandle};
 use sstable::name::{Component, SSTableName};
 use sstable::read::{SSTable, SalvageLosses};
@@ -53,55 +54,14 @@ pub struct ScrubOptions {
     pub jobs: Option<u32>,
 }
 
-/// Result of a scrub.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scrubbed {
-    /// Rewritten SSTables.
-    pub sstables: u64,
-    /// Partitions and rows, including static rows, that were kept.
-    pub partitions: u64,
-    pub rows: u64,
-    /// Partitions that were out of order, and were kept.
-    pub out_of_order: u64,
-    /// Partitions of which nothing could be read.
-    pub lost_partitions: u64,
-    /// Partitions of which a part could not be read.
-    pub damaged_partitions: u64,
-    /// Rows that were found and could not be kept; and gaps, each with an unknown number of missing rows.
-    pub lost_rows: u64,
-    pub gaps: u64,
-    /// The damaged SSTables, each with the first error.
-    pub damaged: Vec<String>,
-    /// The SSTables that were left as they are, each with the reason.
-    pub left: Vec<String>,
-    /// The snapshot of the table's state before the scrub.
-    pub snapshot: Option<String>,
-}
-
-impl Scrubbed {
-    /// Adds the result of another shard or of another table.
-    pub fn merge(&mut self, other: Self) {
-        self.sstables += other.sstables;
-        self.partitions += other.partitions;
-        self.rows += other.rows;
-        self.out_of_order += other.out_of_order;
-        self.lost_partitions += other.lost_partitions;
-        self.damaged_partitions += other.damaged_partitions;
-        self.lost_rows += other.lost_rows;
-        self.gaps += other.gaps;
-        self.damaged.extend(other.damaged);
-        self.left.extend(other.left);
-        self.snapshot = self.snapshot.take().or(other.snapshot);
-    }
-
-    fn add_losses(&mut self, of: &SSTable, losses: &SalvageLosses) {
-        self.lost_partitions += losses.partitions;
-        self.damaged_partitions += losses.damaged_partitions;
-        self.lost_rows += losses.rows;
-        self.gaps += losses.gaps;
-        if let Some(first) = losses.errors.first() {
-            self.damaged.push(format!("{}: {first}", data_file(of)));
-        }
+/// Counts what could not be read of an SSTable.
+fn add_losses(scrubbed: &mut Scrubbed, of: &SSTable, losses: &SalvageLosses) {
+    scrubbed.lost_partitions += losses.partitions;
+    scrubbed.damaged_partitions += losses.damaged_partitions;
+    scrubbed.lost_rows += losses.rows;
+    scrubbed.gaps += losses.gaps;
+    if let Some(first) = losses.errors.first() {
+        scrubbed.damaged.push(format!("{}: {first}", data_file(of)));
     }
 }
 
@@ -285,7 +245,7 @@ async fn run(
                 // The commit log may still have the lost data, so a start must replay it.
                 table.forget_flushed();
             }
-            scrubbed.add_losses(&input, &losses);
+            add_losses(&mut scrubbed, &input, &losses);
             Ok((dealer.commit().await?, scrubbed))
         }
         Err(error) => {

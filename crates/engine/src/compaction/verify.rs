@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use reports::Verified;
 use runtime::{IoClass, Shard};
 use sstable::name::Component;
 use sstable::read::{ChunkCache, Depth, SSTable};
@@ -19,14 +20,6 @@ const FINDINGS_MAX: usize = 10;
 
 /// Cache for reopening an SSTable; nothing of it is read twice.
 const CACHE_BYTES: usize = 1 << 20;
-
-/// Result of a verify.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
-    pub sstables: u64,
-    /// The damaged SSTables, each with a description of the damage.
-    pub damaged: Vec<String>,
-}
 
 /// Checks the SSTables that this shard has of the table, one after the other.
 pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> Verified {

@@ -5,6 +5,7 @@
 
 use model::key::split_composite_key;
 use model::{CqlType, KeyColumn};
+use reports::{LargeItem, LargeKind};
 use runtime::Shard;
 use sstable::component::large_data::RowPlace;
 use sstable::name::Component;
@@ -23,30 +24,7 @@ pub async fn large_data(shard: &Shard) -> Result<Vec<LargeItem>, EngineError> {
     Ok(of_all(shard, ask).await?.concat())
 }
 
-/// A large item in a current SSTable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LargeItem {
-    pub keyspace: String,
-    pub table: String,
-    /// For example `me-7-big-Data.db`.
-    pub sstable: String,
-    /// Time at which the SSTable was written, in milliseconds since 1970.
-    pub written_ms: i64,
-    /// Human-readable, with `:` between the values.
-    pub partition_key: String,
-    pub bytes: u64,
-    pub kind: LargeKind,
-}
-
-/// The kind of item. Clustering keys are human-readable, and empty for static rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LargeKind {
-    Partition { rows: u64, dead_rows: u64, range_tombstones: u64 },
-    Row { clustering_key: String },
-    Cell { clustering_key: String, column: String, elements: Option<u64> },
-}
-
-/// The large items in the SSTables of a table.
+/// What is large in the SSTables of a table.
 fn of_table(table: &Table) -> Vec<LargeItem> {
     let schema = table.schema();
     let mut items = vec![];

@@ -54,7 +54,7 @@ pub use read::{read, sstables_of_key};
 pub use report::{read_diagnostics, read_semaphores, report, table_messages, table_reports};
 pub use schema::{change_schema, make_dirs, publish};
 pub use snapshot::snapshot;
-pub use snapshot::store::{Clear, SnapshotReport, clear as clear_snapshots, list as snapshots};
+pub use snapshot::store::{Clear, clear as clear_snapshots, list as snapshots};
 pub use truncate::truncate;
 pub use write::{apply, apply_batch, read_modify_write};
 

@@ -1,10 +1,10 @@
 //! Reports of all shards and tables.
 
+use reports::SemaphoreReport;
 use runtime::Shard;
 
 use super::of_all;
 use crate::error::EngineError;
-use crate::read::admission::SemaphoreReport;
 use crate::report::{ShardReport, TableReport};
 use crate::shard::EngineShard;
 use crate::table::Table;

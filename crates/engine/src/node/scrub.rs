@@ -1,14 +1,15 @@
 //! `nodetool scrub` on all shards; `compaction::scrub` is the part of one shard.
 
 use model::TableId;
+use reports::Scrubbed;
 use runtime::{CpuGroup, Shard};
 use sstable::name::SSTableName;
 
-use super::{flush, of_all, on_all, snapshot};
+use super::{catalog, flush, of_all, on_all, snapshot};
 use crate::error::EngineError;
 use crate::shard::EngineShard;
 
-pub use crate::compaction::scrub::{ScrubOptions, Scrubbed};
+pub use crate::compaction::scrub::ScrubOptions;
 
 /// Scrubs every SSTable of the table on all shards, with the concurrency of the options. May be called on any
 /// shard.
@@ -38,7 +39,8 @@ pub async fn scrub(shard: &Shard, table: TableId, options: ScrubOptions) -> Resu
     if !options.no_snapshot {
         let tag = format!("pre-scrub-{}", shard.wall_us() / 1000);
         snapshot(shard, table, tag.clone()).await?;
-        all.snapshot = Some(tag);
+        let name = catalog(shard)?.table_by_id(table).map(|table| table.schema.full_name());
+        all.snapshots.push(format!("{}: {tag}", name.unwrap_or_default()));
     }
     let scrub = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;

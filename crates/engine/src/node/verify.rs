@@ -1,6 +1,7 @@
 //! `nodetool verify` on all shards; `compaction::verify` is the part of one shard.
 
 use model::TableId;
+use reports::Verified;
 use runtime::{CpuGroup, Shard};
 use sstable::read::Depth;
 
@@ -9,10 +10,8 @@ use crate::compaction::verify::verify_table;
 use crate::error::EngineError;
 use crate::shard::EngineShard;
 
-pub use crate::compaction::verify::Verified;
-
-/// Verifies every SSTable of the table on all shards, one after the other on each: checksums and the
-/// consistency of its files; with `rows` every row too. May be called on any shard.
+/// Checks every SSTable of the table on all shards, one after the other on each: checksums, and whether its files
+/// agree; with `rows` every row too. May be called on any shard.
 pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verified, EngineError> {
     let depth = if rows { Depth::Rows } else { Depth::Components };
     let check = move |shard: Shard| async move {
@@ -24,8 +23,7 @@ pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verifie
     };
     let mut all = Verified::default();
     for of_shard in on_all(shard, CpuGroup::Maintenance, check).await? {
-        all.sstables += of_shard.sstables;
-        all.damaged.extend(of_shard.damaged);
+        all.merge(of_shard);
     }
     // Each shard reports an SSTable that cannot be opened.
     all.damaged.sort();

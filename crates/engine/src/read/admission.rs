@@ -16,6 +16,7 @@ use log::info;
 use model::PartitionRange;
 use reader::semaphore::{PermitGroup, ReadKind, SemaphoreStats};
 use reader::{Permit, ReadAdmission, ReadCommand, ReadError, Refusal, Semaphore, SemaphoreLimits};
+use reports::{PermitReport, SemaphoreReport};
 use runtime::{CpuGroup, GROUPS_MAX, Shard};
 
 use super::read_memory::{self, Holder};
@@ -41,18 +42,6 @@ pub struct Admissions {
     dumps: LogThrottle,
     /// Says where the shard's memory is.
     explain: RefCell<Box<dyn Fn() -> String>>,
-}
-
-/// State of a semaphore.
-#[derive(Clone, Debug)]
-pub struct SemaphoreReport {
-    pub name: String,
-    pub limits: SemaphoreLimits,
-    pub stats: SemaphoreStats,
-    /// With ScyllaDB's names.
-    pub counters: Vec<(&'static str, u64)>,
-    /// By table, operation and state.
-    pub permits: Vec<PermitGroup>,
 }
 
 /// The reads of a group.
@@ -229,15 +218,7 @@ impl Admissions {
 
     /// State of each semaphore, as values.
     pub fn reports(&self) -> Vec<SemaphoreReport> {
-        let of = |admission: &Rc<ReadAdmission>| {
-            admission.with(|semaphore| SemaphoreReport {
-                name: semaphore.name().to_string(),
-                limits: semaphore.limits(),
-                stats: semaphore.stats(),
-                counters: semaphore.counters(),
-                permits: semaphore.groups(),
-            })
-        };
+        let of = |admission: &Rc<ReadAdmission>| admission.with(semaphore_report);
         self.all().iter().map(of).collect()
     }
 
@@ -247,5 +228,32 @@ impl Admissions {
             admission.with(|semaphore| (semaphore.name().to_string(), semaphore.limits(), semaphore.stats()))
         };
         self.all().iter().map(of).collect()
+    }
+}
+
+fn semaphore_report(semaphore: &mut Semaphore) -> SemaphoreReport {
+    let (limits, stats) = (semaphore.limits(), semaphore.stats());
+    SemaphoreReport {
+        name: semaphore.name().to_string(),
+        admitted: stats.used_count,
+        admitted_limit: limits.count,
+        memory_bytes: stats.used_bytes,
+        memory_limit_bytes: limits.memory_bytes,
+        queued: stats.queued,
+        stats: semaphore.counters().into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        permits: semaphore.groups().into_iter().map(permit_report).collect(),
+    }
+}
+
+fn permit_report(group: PermitGroup) -> PermitReport {
+    let (keyspace, table) = group.table.split_once('.').unwrap_or(("", &group.table));
+    PermitReport {
+        keyspace: keyspace.to_string(),
+        table: table.to_string(),
+        operation: group.operation.to_string(),
+        state: group.state.map_or("", |state| state.name()).to_string(),
+        permits: group.permits,
+        admitted: group.count,
+        memory_bytes: group.bytes,
     }
 }

@@ -35,7 +35,6 @@ use crate::flush::FlushQueue;
 use crate::options::EngineOptions;
 use crate::partition_locks::PartitionLocks;
 use crate::read::admission::Admissions;
-use crate::report::memory_text;
 use crate::table::Table;
 use crate::table::large_data_log::LargeDataLog;
 use memory::Memory;
@@ -123,8 +122,9 @@ impl EngineShard {
             tasks: RefCell::default(),
         });
         let known = Rc::downgrade(&this);
-        this.admissions
-            .explain_by(move || known.upgrade().map_or_else(String::new, |this| memory_text(&this.memory())));
+        this.admissions.explain_by(move || {
+            known.upgrade().map_or_else(String::new, |this| reports::memory_text(&this.memory()))
+        });
         *this.tasks.borrow_mut() = Some(this.start_tasks());
         this
     }

@@ -2,9 +2,11 @@
 
 use std::rc::Rc;
 
+use reports::MemoryClass;
+
 use super::EngineShard;
 use crate::commitlog::log::GATHERED_BYTES_MAX;
-use crate::report::{MemoryUse, ShardReport};
+use crate::report::ShardReport;
 use crate::table::Table;
 
 impl EngineShard {
@@ -30,8 +32,8 @@ impl EngineShard {
         }
     }
 
-    /// The use of this shard's memory, by class.
-    pub fn memory(&self) -> Vec<MemoryUse> {
+    /// Where this shard's memory is, by class.
+    pub fn memory(&self) -> Vec<MemoryClass> {
         let pool = self.memory.pool.stats();
         let budget = Some(pool.budget_bytes as u64);
         let tables = self.tables.borrow();
@@ -44,14 +46,14 @@ impl EngineShard {
         let used: u64 = reads.iter().map(|(_, _, stats)| stats.used_bytes).sum();
         let limit: u64 = reads.iter().map(|(_, limits, _)| limits.memory_bytes).sum();
         vec![
-            MemoryUse::new("memtables", memtables as u64, Some(self.memory.limits.max_bytes as u64)),
-            MemoryUse::new("row_cache", pool.rows.bytes as u64, budget),
-            MemoryUse::new("index_pages", pool.index_pages.bytes as u64, budget),
-            MemoryUse::new("parsed_index_pages", pool.index_entries.bytes as u64, budget),
-            MemoryUse::new("data_chunks", pool.chunks.bytes as u64, budget),
-            MemoryUse::new("sstables", sstables as u64, None),
-            MemoryUse::new("read_permits", used, Some(limit)),
-            MemoryUse::new("commitlog_buffers", self.log.gathered_bytes(), Some(GATHERED_BYTES_MAX as u64)),
+            MemoryClass::new("memtables", memtables as u64, Some(self.memory.limits.max_bytes as u64)),
+            MemoryClass::new("row_cache", pool.rows.bytes as u64, budget),
+            MemoryClass::new("index_pages", pool.index_pages.bytes as u64, budget),
+            MemoryClass::new("parsed_index_pages", pool.index_entries.bytes as u64, budget),
+            MemoryClass::new("data_chunks", pool.chunks.bytes as u64, budget),
+            MemoryClass::new("sstables", sstables as u64, None),
+            MemoryClass::new("read_permits", used, Some(limit)),
+            MemoryClass::new("commitlog_buffers", self.log.gathered_bytes(), Some(GATHERED_BYTES_MAX as u64)),
         ]
     }
 }

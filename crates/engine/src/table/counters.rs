@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use base::histogram::EstimatedHistogram;
+use reports::LatencyReport;
 use sstable::write::Written;
 
 /// Buckets of the latency histograms: up to 25 seconds.
@@ -34,6 +35,16 @@ impl Latencies {
 
     pub fn count(&self) -> u64 {
         self.histogram.count()
+    }
+
+    pub fn report(&self) -> LatencyReport {
+        LatencyReport {
+            count: self.count(),
+            total_us: self.total_us,
+            p50_us: self.histogram.percentile(0.5),
+            p99_us: self.histogram.percentile(0.99),
+            max_us: self.histogram.max(),
+        }
     }
 }
 

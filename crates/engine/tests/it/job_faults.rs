@@ -10,11 +10,12 @@ use engine::commitlog::SyncMode;
 use engine::compaction::Granularity;
 use engine::node::compaction::{self as compactions, Rewrite};
 use engine::node::scrub::{ScrubOptions, scrub};
-use engine::node::verify::{self, Verified};
+use engine::node::verify;
 use engine::options::CompactionOptions;
 use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
 use model::{Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
+use reports::Verified;
 use runtime::Shard;
 use runtime::sim::{SimNode, SimOptions, SimWorld};
 

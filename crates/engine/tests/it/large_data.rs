@@ -1,7 +1,7 @@
 //! Large items are known as long as their SSTable exists.
 
-use engine::node::large_data::{LargeItem, LargeKind};
 use engine::{Engine, node};
+use reports::{LargeItem, LargeKind};
 use runtime::log_capture::LogCapture;
 use sstable::write::LargeDataLimits;
 

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use engine::node::compaction as compaction_node;
-use engine::node::scrub::{ScrubOptions, Scrubbed, scrub};
+use engine::node::scrub::{ScrubOptions, scrub};
 use engine::options::CompactionOptions;
 use engine::{Engine, EngineError, EngineOptions};
 use model::TableId;
+use reports::Scrubbed;
 
 use crate::support::*;
 
@@ -74,8 +75,9 @@ fn what_is_sound_of_a_damaged_sstable_takes_its_place() {
         assert!(after.iter().all(|row| there.contains(row)));
         assert!(after.iter().filter(|(_, c, _)| *c == 0).count() == 400, "the sound one lost nothing");
         assert!(!damaged.exists());
-        // The snapshot has the previous state, including the damage.
-        let tag = done.snapshot.expect("one was made");
+        // The snapshot has what was there, damage included.
+        let [snapshot] = &done.snapshots[..] else { panic!("one was made: {done:?}") };
+        let (_, tag) = snapshot.split_once(": ").unwrap();
         let kept = table_dir(&dir, &table).join("snapshots").join(tag);
         assert!(kept.join(damaged.file_name().unwrap()).exists());
         // The replacement is an ordinary SSTable.
@@ -173,7 +175,8 @@ fn an_sstable_that_cannot_be_opened_is_scrubbed_if_its_data_can_be_read() {
             assert_eq!((done.left.len(), done.damaged.len(), done.lost_partitions), (0, 1, 0), "{done:?}");
             assert!(done.damaged[0].contains(component), "{done:?}");
             assert_eq!(everything(&engine, &table), before);
-            let kept = table_dir(&dir, &table).join("snapshots").join(done.snapshot.unwrap());
+            let (_, tag) = done.snapshots[0].split_once(": ").unwrap();
+            let kept = table_dir(&dir, &table).join("snapshots").join(tag);
             assert!(kept.join(damaged.file_name().unwrap()).exists() && !damaged.exists());
             major(&engine, table.id).unwrap();
             engine.close().unwrap();

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{self, Path, PathBuf};
 
 use clap::Subcommand;
-use server::api::answers::{Scrubbed, Verified};
+use reports::{Scrubbed, Verified};
 
 use super::call::{Call, Tables, flag};
 use super::http::query;

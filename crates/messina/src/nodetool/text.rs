@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use server::api::answers::{
-    Cache, Info, Loaded, Logger, Memory, MemoryClass, RequestStats, Scrubbed, Snapshot, TableStats, Version,
-};
+use reports::{LatencyReport, MemoryClass, Scrubbed};
+use server::api::answers::{Cache, Info, Loaded, Logger, Memory, Snapshot, TableStats, Version};
 
 /// The sketches count partitions, not rows: the versions of a partition in two SSTables may overwrite or
 /// complement each other.
@@ -63,7 +62,7 @@ pub fn memory(memory: &Memory) -> String {
     for class in classes {
         let limit: Option<u64> = of(&class.class).iter().map(|it| it.limit_bytes).sum();
         let mut row =
-            vec![class.class.clone(), size(bytes(&class.class)), limit.map_or("-".to_string(), size)];
+            vec![class.class.to_string(), size(bytes(&class.class)), limit.map_or("-".to_string(), size)];
         row.extend(of(&class.class).iter().map(|it| size(it.bytes)));
         rows.push(row);
     }
@@ -175,7 +174,7 @@ pub fn info(info: &Info) -> String {
     lines.iter().map(|(name, value)| format!("{name:<23}: {value}\n")).collect()
 }
 
-fn mean_ms(requests: &RequestStats) -> String {
+fn mean_ms(requests: &LatencyReport) -> String {
     if requests.count == 0 {
         return "NaN ms".to_string();
     }
@@ -186,8 +185,8 @@ fn mean_ms(requests: &RequestStats) -> String {
 pub fn table_stats(tables: &[TableStats]) -> String {
     let mut text = format!("Total number of tables: {}\n----------------\n", tables.len());
     for keyspace in tables.chunk_by(|a, b| a.keyspace == b.keyspace) {
-        let mut reads = RequestStats::default();
-        let mut writes = RequestStats::default();
+        let mut reads = LatencyReport::default();
+        let mut writes = LatencyReport::default();
         for table in keyspace {
             reads.count += table.reads.count;
             reads.total_us += table.reads.total_us;
@@ -214,7 +213,7 @@ pub fn table_stats(tables: &[TableStats]) -> String {
 }
 
 fn one_table(table: &TableStats) -> String {
-    let percentiles = |requests: &RequestStats| {
+    let percentiles = |requests: &LatencyReport| {
         let ms = |us: u64| us as f64 / 1000.0;
         format!("{:.3} ms, {:.3} ms, {:.3} ms", ms(requests.p50_us), ms(requests.p99_us), ms(requests.max_us))
     };
@@ -280,13 +279,13 @@ pub fn snapshots(snapshots: &[Snapshot]) -> String {
     let title = ["Snapshot name", "Keyspace name", "Column family name", "True size", "Size on disk"];
     let mut rows = vec![title.map(str::to_string).to_vec()];
     let mut total_bytes = 0;
-    for snapshot in snapshots {
-        total_bytes += snapshot.true_bytes;
+    for Snapshot { snapshot, true_bytes } in snapshots {
+        total_bytes += true_bytes;
         rows.push(vec![
             snapshot.tag.clone(),
             snapshot.keyspace.clone(),
             snapshot.table.clone(),
-            size(snapshot.true_bytes),
+            size(*true_bytes),
             size(snapshot.disk_bytes),
         ]);
     }
@@ -295,6 +294,8 @@ pub fn snapshots(snapshots: &[Snapshot]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use reports::SnapshotReport;
+
     use super::*;
 
     #[test]
@@ -349,7 +350,7 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
 
     #[test]
     fn the_layout_of_tablestats() {
-        let requests = RequestStats { count: 4, total_us: 1000, p50_us: 200, p99_us: 420, max_us: 420 };
+        let requests = LatencyReport { count: 4, total_us: 1000, p50_us: 200, p99_us: 420, max_us: 420 };
         let table = |keyspace: &str, name: &str| TableStats {
             keyspace: keyspace.to_string(),
             table: name.to_string(),
@@ -357,7 +358,7 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
             space_used_live: 12345,
             compression_ratio: 0.5,
             compression_metadata_bytes: 4711,
-            reads: requests.clone(),
+            reads: requests,
             ..TableStats::default()
         };
         let text = table_stats(&[table("a", "x"), table("a", "y"), table("b", "z")]);
@@ -381,13 +382,14 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
 
     #[test]
     fn the_layout_of_listsnapshots() {
-        let snapshot = Snapshot {
+        let snapshot = SnapshotReport {
             tag: "before".into(),
             keyspace: "ks".into(),
             table: "t".into(),
-            true_bytes: 0,
             disk_bytes: 2048,
+            ..SnapshotReport::default()
         };
+        let snapshot = Snapshot { snapshot, true_bytes: 0 };
         let expected = "\
 Snapshot Details:
 Snapshot name  Keyspace name  Column family name  True size  Size on disk

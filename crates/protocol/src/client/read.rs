@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use base::bytes::Take;
 
 use crate::data_type::take_type;
+use crate::metadata::flag;
 use crate::reply::{kind, status_name, topology_name};
-use crate::rows::flag;
 use crate::wire::{bytes, bytes_map, protocol_error, string, string_list};
 use crate::{
     ChangeType, ColumnSpec, Envelope, Event, EventType, HeaderFlags, Opcode, Prepared, ProtocolVersion,

@@ -7,6 +7,7 @@ use engine::node::compaction as compactions;
 use engine::node::compaction::Rewrite;
 use engine::node::scrub::{self, ScrubOptions};
 use engine::node::verify;
+use reports::{Scrubbed, Verified};
 use serde::Deserialize;
 
 use super::error::ApiError;
@@ -14,7 +15,7 @@ use super::tables::{names, select};
 use super::{Answer, OfNode, check_serving};
 use crate::api::answers::{
     AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, PendingCompactions,
-    RunningCompaction, Scrubbed, Throughput, Verified,
+    RunningCompaction, Throughput,
 };
 use crate::node::Node;
 
@@ -137,9 +138,7 @@ pub async fn verify(State(node): OfNode, Query(query): Query<CompactQuery>) -> A
     let mut all = Verified::default();
     for id in query.tables(&node).await? {
         let asked = node.engine.ask(0, move |shard| async move { verify::verify(&shard, id, rows).await });
-        let verified = asked.get().await?;
-        all.sstables += verified.sstables;
-        all.damaged.extend(verified.damaged);
+        all.merge(asked.get().await?);
     }
     Ok(Json(all))
 }
@@ -174,17 +173,7 @@ pub async fn scrub(State(node): OfNode, Query(query): Query<ScrubQuery>) -> Answ
             let (kept, lost) = (of_table.partitions, of_table.lost_partitions + of_table.damaged_partitions);
             log::info!(target: "admin", "scrubbed {name}: {kept} partitions kept, {lost} damaged or lost");
         }
-        all.sstables += of_table.sstables;
-        all.partitions += of_table.partitions;
-        all.rows += of_table.rows;
-        all.out_of_order += of_table.out_of_order;
-        all.lost_partitions += of_table.lost_partitions;
-        all.damaged_partitions += of_table.damaged_partitions;
-        all.lost_rows += of_table.lost_rows;
-        all.gaps += of_table.gaps;
-        all.damaged.extend(of_table.damaged);
-        all.left.extend(of_table.left);
-        all.snapshots.extend(of_table.snapshot.map(|tag| format!("{name}: {tag}")));
+        all.merge(of_table);
     }
     Ok(Json(all))
 }

@@ -45,7 +45,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 
-use crate::api::answers::{Cache, Done, Info, Memory, MemoryClass, Version};
+use crate::api::answers::{Cache, Done, Info, Memory, Version};
 use crate::memory_governor::resident_bytes;
 use crate::node::{Mode, Node};
 use error::ApiError;
@@ -148,8 +148,8 @@ async fn info(State(node): OfNode) -> Answer<Info> {
         shards: shards.len() as u32,
         io_backend: node.engine.backend(),
         data_dir: config.data_dir.display().to_string(),
-        generation: node.generation,
-        uptime_s: node.started.elapsed().as_secs(),
+        generation: node.started.unix_s(),
+        uptime_s: node.started.uptime().as_secs(),
         load_bytes: tables.iter().map(|table| table.space_used_live).sum(),
         resident_bytes: resident_bytes(),
         memory_budget_bytes: config.memory_bytes,
@@ -185,16 +185,10 @@ async fn reads(State(node): OfNode) -> Result<String, ApiError> {
 }
 
 async fn memory(State(node): OfNode) -> Answer<Memory> {
-    let class = |uses: engine::report::MemoryUse| MemoryClass {
-        class: uses.class.to_string(),
-        bytes: uses.bytes,
-        limit_bytes: uses.limit_bytes,
-    };
-    let shards = node.memory().await?;
     Ok(Json(Memory {
         resident_bytes: resident_bytes(),
         budget_bytes: node.config.memory_bytes,
-        shards: shards.into_iter().map(|uses| uses.into_iter().map(class).collect()).collect(),
+        shards: node.memory().await?,
     }))
 }
 
@@ -228,7 +222,7 @@ async fn metrics_text(State(node): OfNode) -> Result<Response, ApiError> {
     let tables = node.table_reports().await?;
     let levels = node.level_reports().await?;
     let process = metrics::Process {
-        uptime_s: node.started.elapsed().as_secs_f64(),
+        uptime_s: node.started.uptime().as_secs_f64(),
         resident_bytes: resident_bytes(),
         connections: node.listeners.connections(),
         mode: node.mode(),

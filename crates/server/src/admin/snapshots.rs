@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Query, State};
-use engine::node::{self, Clear, SnapshotReport};
+use engine::node::{self, Clear};
+use reports::SnapshotReport;
 use serde::Deserialize;
 
 use super::error::ApiError;
@@ -22,13 +23,8 @@ pub async fn list(State(node): OfNode) -> Answer<Vec<Snapshot>> {
     let found = node.engine.ask(0, |shard| async move { node::snapshots(&shard).await }).get().await?;
     let snapshot = |report: SnapshotReport| {
         let space = disk::snapshot_space(&report.dir);
-        Snapshot {
-            tag: report.tag,
-            keyspace: report.keyspace,
-            table: report.table,
-            true_bytes: space.true_bytes,
-            disk_bytes: space.disk_bytes,
-        }
+        let snapshot = SnapshotReport { disk_bytes: space.disk_bytes, ..report };
+        Snapshot { snapshot, true_bytes: space.true_bytes }
     };
     Ok(Json(found.into_iter().map(snapshot).collect()))
 }

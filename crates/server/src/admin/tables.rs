@@ -7,13 +7,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use base::HashSet;
 use base::histogram::EstimatedHistogram;
 use catalog::Table;
 use engine::node;
 use engine::node::upload;
 use engine::report::{SSTableReport, TableReport};
-use engine::table::counters::{Latencies, SSTablesPerRead};
 use model::key::composite_key;
 use model::{PartitionKey, TableSchema};
 use serde::Deserialize;
@@ -22,7 +20,7 @@ use sstable::name::SSTableName;
 use super::disk;
 use super::error::ApiError;
 use super::{Answer, OfNode, check_serving};
-use crate::api::answers::{Done, Loaded, RequestStats, SSTables, TableStats};
+use crate::api::answers::{Done, Loaded, SSTables, TableStats};
 use crate::node::Node;
 
 #[derive(Deserialize)]
@@ -43,11 +41,12 @@ pub async fn gather(
 ) -> Result<Vec<TableStats>, ApiError> {
     let catalog = node.catalog().await?;
     let wanted = select(&catalog, keyspace, table.map_or(vec![], |table| vec![table]).as_slice())?;
-    let reports = node.table_reports().await?;
+    let reports = TableReport::of_all_shards(node.table_reports().await?);
+    // A table that was dropped meanwhile has nothing.
+    let nothing = TableReport { live_bytes: Some(0), ..TableReport::default() };
     let stats = wanted.iter().map(|table| {
-        let parts: Vec<&TableReport> =
-            reports.iter().flatten().filter(|report| report.id == table.schema.id).collect();
-        table_stats(node, &table.schema, &parts)
+        let report = reports.iter().find(|report| report.id == table.schema.id);
+        table_stats(node, &table.schema, report.unwrap_or(&nothing))
     });
     Ok(stats.collect())
 }
@@ -77,55 +76,39 @@ pub fn select(
     tables.iter().map(find).collect()
 }
 
-fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> TableStats {
-    // An SSTable written with another number of shards may be open on several shards.
-    let mut seen = HashSet::default();
-    let sstables: Vec<&SSTableReport> =
-        parts.iter().flat_map(|part| &part.sstables).filter(|sstable| seen.insert(sstable.name)).collect();
+fn table_stats(node: &Node, schema: &TableSchema, report: &TableReport) -> TableStats {
+    let sstables = &report.sstables;
     let live: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name).collect();
-    // The directory of an attached table is not below the data directory.
-    let dir = parts.first().map(|part| part.dir.clone());
-    let dir = dir.unwrap_or_else(|| node::table_dir(&node.config.data_dir, schema));
+    // An attached table has its directory elsewhere. A table that no shard has yet has none.
+    let dir = match report.dir.as_os_str().is_empty() {
+        true => node::table_dir(&node.config.data_dir, schema),
+        false => report.dir.clone(),
+    };
     let space = disk::table_space(&dir, &live);
-    let sum = |of: fn(&SSTableReport) -> u64| sstables.iter().map(|sstable| of(sstable)).sum::<u64>();
-    let sum_parts = |of: fn(&TableReport) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
+    let sum = |of: fn(&SSTableReport) -> u64| sstables.iter().map(of).sum::<u64>();
     let mut partition_bytes = EstimatedHistogram::new(150);
     sstables.iter().for_each(|sstable| partition_bytes.merge(&sstable.partition_bytes));
     let uncompressed_bytes = sum(|sstable| sstable.uncompressed_bytes);
-    let mut per_read = SSTablesPerRead::default();
-    parts.iter().for_each(|part| per_read.merge(&part.sstables_per_read));
-    let reads = request_stats(parts.iter().map(|part| &part.reads));
-    let disk_read_bytes = sum_parts(|part| part.fetched_bytes);
-    let memtable_partitions = sum_parts(|part| part.memtable_partitions as u64);
+    let memtable_partitions = report.memtable_partitions as u64;
     TableStats {
         keyspace: schema.keyspace.clone(),
         table: schema.name.clone(),
         id: schema.id.to_string(),
         sstable_count: sstables.len() as u64,
-        unreadable_sstables: parts.iter().map(|part| part.unreadable as u64).max().unwrap_or(0),
-        missing_sstables: sum_parts(|part| part.missing as u64),
+        unreadable_sstables: report.unreadable as u64,
+        missing_sstables: report.missing as u64,
         max_sstable_bytes: sstables.iter().map(|sstable| sstable.disk_bytes).max().unwrap_or(0),
-        sstables_in_levels: levels(&sstables),
-        pending_compactions: sum_parts(|part| part.pending_compactions),
-        write_amplification: ratio(
-            sum_parts(|part| part.flushed_bytes + part.compacted_bytes),
-            sum_parts(|part| part.flushed_bytes),
-        ),
-        space_amplification: parts
-            .iter()
-            .map(|part| part.live_bytes)
-            .sum::<Option<u64>>()
-            .map(|live_bytes| ratio(sum_parts(|part| part.disk_bytes), live_bytes)),
-        sstables_per_read: ratio(
-            sum_parts(|part| part.point_read_sstables),
-            sum_parts(|part| part.point_reads),
-        ),
-        sstables_per_read_p99: per_read.percentile(0.99),
-        sstables_per_read_max: per_read.max(),
-        sstables_skipped_by_partition: sum_parts(|part| part.skipped_by_partition),
-        sstables_skipped_by_clustering: sum_parts(|part| part.skipped_by_clustering),
-        disk_bytes_per_read: ratio(disk_read_bytes, reads.count),
-        disk_read_bytes,
+        sstables_in_levels: levels(sstables),
+        pending_compactions: report.pending_compactions,
+        write_amplification: ratio(report.flushed_bytes + report.compacted_bytes, report.flushed_bytes),
+        space_amplification: report.live_bytes.map(|live_bytes| ratio(report.disk_bytes, live_bytes)),
+        sstables_per_read: ratio(report.point_read_sstables, report.point_reads),
+        sstables_per_read_p99: report.sstables_per_read.percentile(0.99),
+        sstables_per_read_max: report.sstables_per_read.max(),
+        sstables_skipped_by_partition: report.skipped_by_partition,
+        sstables_skipped_by_clustering: report.skipped_by_clustering,
+        disk_bytes_per_read: ratio(report.fetched_bytes, report.reads.count()),
+        disk_read_bytes: report.fetched_bytes,
         space_used_live: space.live_bytes,
         space_used_total: space.total_bytes,
         space_used_by_snapshots: space.snapshot_bytes,
@@ -139,14 +122,14 @@ fn table_stats(node: &Node, schema: &TableSchema, parts: &[&TableReport]) -> Tab
         partition_max_bytes: partition_bytes.max(),
         partition_mean_bytes: partition_bytes.mean().unwrap_or(0),
         memtable_partitions,
-        memtable_bytes: sum_parts(|part| part.memtable_bytes as u64),
-        memtable_switch_count: sum_parts(|part| part.flushes),
-        pending_flushes: sum_parts(|part| part.pending_flushes as u64),
+        memtable_bytes: report.memtable_bytes as u64,
+        memtable_switch_count: report.flushes,
+        pending_flushes: report.pending_flushes as u64,
         bloom_filter_bytes: sum(|sstable| sstable.filter_bytes as u64),
         compression_metadata_bytes: sum(|sstable| sstable.compression_bytes as u64),
         sstable_memory_bytes: sum(|sstable| sstable.memory_bytes as u64),
-        reads,
-        writes: request_stats(parts.iter().map(|part| &part.writes)),
+        reads: report.reads.report(),
+        writes: report.writes.report(),
     }
 }
 
@@ -154,22 +137,10 @@ fn ratio(of: u64, to: u64) -> f64 {
     if to == 0 { 0.0 } else { of as f64 / to as f64 }
 }
 
-fn levels(sstables: &[&SSTableReport]) -> Vec<u64> {
+fn levels(sstables: &[SSTableReport]) -> Vec<u64> {
     let top = sstables.iter().map(|sstable| sstable.level).max().unwrap_or(0);
     let count = |level: u32| sstables.iter().filter(|sstable| sstable.level == level).count() as u64;
     if top == 0 { vec![] } else { (0..=top).map(count).collect() }
-}
-
-fn request_stats<'a>(parts: impl Iterator<Item = &'a Latencies>) -> RequestStats {
-    let mut all = Latencies::default();
-    parts.for_each(|part| all.merge(part));
-    RequestStats {
-        count: all.count(),
-        total_us: all.total_us,
-        p50_us: all.histogram.percentile(0.5),
-        p99_us: all.histogram.percentile(0.99),
-        max_us: all.histogram.max(),
-    }
 }
 
 #[derive(Deserialize)]

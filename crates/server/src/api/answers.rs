@@ -1,7 +1,9 @@
-//! Answers of the admin API, as JSON. `nodetool` parses the same types.
+//! Answers of the admin API, as JSON. `nodetool` parses the same types. Answers that are facts of the engine have the
+//! types of [`reports`]: `POST /v1/scrub` answers `Scrubbed`, `POST /v1/verify` `Verified`.
 //!
 //! Sizes are bytes; the names of times contain their unit.
 
+use reports::{LatencyReport, MemoryClass, SnapshotReport};
 use serde::{Deserialize, Serialize};
 
 /// The text of an error.
@@ -61,15 +63,6 @@ pub struct Memory {
     /// The option `memory`.
     pub budget_bytes: u64,
     pub shards: Vec<Vec<MemoryClass>>,
-}
-
-/// Memory of one class on a shard.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MemoryClass {
-    pub class: String,
-    pub bytes: u64,
-    /// The limit of a cache is shared with the other caches.
-    pub limit_bytes: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -209,17 +202,8 @@ pub struct TableStats {
     pub compression_metadata_bytes: u64,
     /// Memory of bloom filters, summaries and chunk positions.
     pub sstable_memory_bytes: u64,
-    pub reads: RequestStats,
-    pub writes: RequestStats,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RequestStats {
-    pub count: u64,
-    pub total_us: u64,
-    pub p50_us: u64,
-    pub p99_us: u64,
-    pub max_us: u64,
+    pub reads: LatencyReport,
+    pub writes: LatencyReport,
 }
 
 /// `GET /v1/sstables?keyspace=&table=&key=`
@@ -231,12 +215,10 @@ pub struct SSTables {
 /// `GET /v1/snapshots`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    pub tag: String,
-    pub keyspace: String,
-    pub table: String,
-    /// Bytes of files that only this snapshot holds.
+    #[serde(flatten)]
+    pub snapshot: SnapshotReport,
+    /// Bytes of files that nothing else holds.
     pub true_bytes: u64,
-    pub disk_bytes: u64,
 }
 
 /// Result of a command.
@@ -244,39 +226,6 @@ pub struct Snapshot {
 pub struct Done {
     /// Number of tables, or snapshots, that were processed.
     pub count: u64,
-}
-
-/// `POST /v1/verify`.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Verified {
-    /// Number of SSTables checked.
-    pub sstables: u64,
-    /// Damaged SSTables, each with its error. No compaction takes them until a restart.
-    pub damaged: Vec<String>,
-}
-
-/// `POST /v1/scrub`: added up over all requested tables.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Scrubbed {
-    /// Number of SSTables rewritten.
-    pub sstables: u64,
-    pub partitions: u64,
-    /// Rows kept, including static rows.
-    pub rows: u64,
-    /// Partitions that were out of order and were kept.
-    pub out_of_order: u64,
-    /// Partitions that could not be read at all, and partitions that could be read in part.
-    pub lost_partitions: u64,
-    pub damaged_partitions: u64,
-    /// Rows that were found and could not be kept, and places where an unknown number of rows is missing.
-    pub lost_rows: u64,
-    pub gaps: u64,
-    /// Damaged SSTables, each with its first error.
-    pub damaged: Vec<String>,
-    /// SSTables that were not rewritten, each with the reason.
-    pub left: Vec<String>,
-    /// Snapshots that were made before the scrub, as `keyspace.table: tag`.
-    pub snapshots: Vec<String>,
 }
 
 /// `GET /v1/loggers`: the level of all loggers together, and the one that applies to each.

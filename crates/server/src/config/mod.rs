@@ -83,7 +83,13 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
 }
 
-/// Reads the file and the environment and applies the flags. `file` is the file that the user named, if any.
+/// The directory for temporary files, as the environment names it.
+#[allow(clippy::disallowed_methods, reason = "the door through which the environment comes in")]
+pub fn temporary_dir() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// Reads file and environment and puts the flags on top. `file` is the one that was asked for, if any.
 ///
 /// # Errors
 /// All errors, not only the first one.

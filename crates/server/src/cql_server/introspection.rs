@@ -6,18 +6,15 @@ use std::sync::Arc;
 use catalog::virtual_tables::{Content, content_of};
 use cql::Prepared;
 use cql::system::{
-    CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
-    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableInfo, Trace,
+    CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, ShardInside, TableInfo, Trace,
 };
 use engine::EngineError;
 use engine::compaction::report::RunningReport;
-use engine::node::large_data;
-use engine::node::{self, SnapshotReport};
-use engine::read::admission::SemaphoreReport;
-use engine::report::{MemoryUse, SSTableReport, ShardReport, TableReport};
+use engine::node;
+use engine::report::{SSTableReport, ShardReport, TableReport};
 use engine::shard::EngineShard;
-use engine::table::counters::Latencies;
 use model::TableSchema;
+use reports::MemoryClass;
 use runtime::{CpuGroup, Shard};
 
 use super::CqlShard;
@@ -44,13 +41,10 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         Content::Clients | Content::ClientsOfViews => info.clients = clients(shard).await?,
         Content::PreparedStatements | Content::CqlMetrics => info.prepared = prepared(shard)?,
         Content::LargePartitions | Content::LargeRows | Content::LargeCells => {
-            info.large_data = node::large_data(shard).await?.into_iter().map(large_item).collect();
+            info.large_data = node::large_data(shard).await?;
         }
         Content::ReaderSemaphores | Content::ReaderPermits => {
-            let of_shard = |semaphores: Vec<SemaphoreReport>| {
-                let semaphores = semaphores.into_iter().map(semaphore).collect();
-                ShardInside { semaphores, ..ShardInside::default() }
-            };
+            let of_shard = |semaphores| ShardInside { semaphores, ..ShardInside::default() };
             info.shards = node::read_semaphores(shard).await?.into_iter().map(of_shard).collect();
         }
         Content::Memory => info.shards = memory(shard).await?.into_iter().map(memory_inside).collect(),
@@ -78,15 +72,7 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         }
         Content::Caches => info.caches = caches(&node::report(shard).await?),
         Content::ThreadPools => info.groups = groups(&node::report(shard).await?),
-        Content::Snapshots => {
-            let of = |report: SnapshotReport| SnapshotInfo {
-                tag: report.tag,
-                keyspace: report.keyspace,
-                table: report.table,
-                disk_bytes: report.disk_bytes,
-            };
-            info.snapshots = node::snapshots(shard).await?.into_iter().map(of).collect();
-        }
+        Content::Snapshots => info.snapshots = node::snapshots(shard).await?,
     }
     Ok(())
 }
@@ -95,9 +81,8 @@ fn uptime_s(shard: &Shard, info: &NodeInfo) -> u64 {
     u64::try_from(shard.wall_us() / 1_000_000 - i64::from(info.generation_s)).unwrap_or(0)
 }
 
-fn memory_inside(uses: Vec<MemoryUse>) -> ShardInside {
-    let of_class = |it: MemoryUse| (it.class.to_string(), it.bytes, it.limit_bytes);
-    ShardInside { memory: uses.into_iter().map(of_class).collect(), ..ShardInside::default() }
+fn memory_inside(memory: Vec<MemoryClass>) -> ShardInside {
+    ShardInside { memory, ..ShardInside::default() }
 }
 
 async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {
@@ -116,36 +101,20 @@ fn prepared(shard: &Shard) -> Result<Vec<PreparedInfo>, EngineError> {
 }
 
 fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
-    let mut by_name: BTreeMap<(String, String), Vec<TableReport>> = BTreeMap::new();
-    for report in shards.into_iter().flatten() {
-        by_name.entry((report.keyspace.clone(), report.name.clone())).or_default().push(report);
-    }
-    let of = |((keyspace, table), parts): ((String, String), Vec<TableReport>)| {
-        // An SSTable written with another number of shards may be open on several shards.
-        let sstables: BTreeMap<_, &SSTableReport> =
-            parts.iter().flat_map(|part| &part.sstables).map(|it| (it.name, it)).collect();
+    let of = |report: TableReport| {
+        let disk_bytes = |sstable: &SSTableReport| sstable.disk_bytes;
+        let partition_bytes = |sstable: &SSTableReport| sstable.partition_bytes.max();
         TableInfo {
-            keyspace,
-            table,
-            disk_bytes: sstables.values().map(|it| it.disk_bytes).sum(),
-            largest_partition_bytes: sstables.values().map(|it| it.partition_bytes.max()).max().unwrap_or(0),
-            largest_sstable_bytes: sstables.values().map(|it| it.disk_bytes).max().unwrap_or(0),
-            reads: latency(parts.iter().map(|part| &part.reads)),
-            writes: latency(parts.iter().map(|part| &part.writes)),
+            disk_bytes: report.sstables.iter().map(disk_bytes).sum(),
+            largest_partition_bytes: report.sstables.iter().map(partition_bytes).max().unwrap_or(0),
+            largest_sstable_bytes: report.sstables.iter().map(disk_bytes).max().unwrap_or(0),
+            reads: report.reads.report(),
+            writes: report.writes.report(),
+            keyspace: report.keyspace,
+            table: report.name,
         }
     };
-    by_name.into_iter().map(of).collect()
-}
-
-fn latency<'a>(parts: impl Iterator<Item = &'a Latencies>) -> LatencyInfo {
-    let mut all = Latencies::default();
-    parts.for_each(|part| all.merge(part));
-    LatencyInfo {
-        count: all.count(),
-        p50_us: all.histogram.percentile(0.5),
-        p99_us: all.histogram.percentile(0.99),
-        max_us: all.histogram.max(),
-    }
+    TableReport::of_all_shards(shards).into_iter().map(of).collect()
 }
 
 /// Each start of the node numbers a shard's jobs anew, so the id also contains the start time `since_us`.
@@ -207,8 +176,8 @@ fn groups(shards: &[ShardReport]) -> Vec<GroupInfo> {
     by_name.into_values().collect()
 }
 
-/// Memory in use on each shard, by class.
-pub async fn memory(shard: &Shard) -> Result<Vec<Vec<MemoryUse>>, EngineError> {
+/// Where the memory of each shard is, by class.
+pub async fn memory(shard: &Shard) -> Result<Vec<Vec<MemoryClass>>, EngineError> {
     let ask = |shard: Shard| async move { memory_of(&*CqlShard::of(&shard)?) };
     node::on_all(shard, CpuGroup::Maintenance, ask).await
 }
@@ -246,8 +215,8 @@ pub async fn under_way(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
     node::on_all(shard, CpuGroup::Maintenance, ask).await
 }
 
-/// Memory in use on this shard: the engine's and the clients'.
-pub(super) fn memory_of(cql: &CqlShard) -> Result<Vec<MemoryUse>, EngineError> {
+/// Where this shard's memory is: what the engine has, and what clients take.
+pub(super) fn memory_of(cql: &CqlShard) -> Result<Vec<MemoryClass>, EngineError> {
     let mut uses = EngineShard::of(&cql.shard)?.memory();
     let options = &cql.options;
     let of_clients = [
@@ -256,52 +225,11 @@ pub(super) fn memory_of(cql: &CqlShard) -> Result<Vec<MemoryUse>, EngineError> {
         ("answers", cql.answer_bytes.get(), options.answer_bytes_max),
         ("prepared_statements", cql.statements.bytes(), options.prepared_bytes_max),
     ];
-    uses.extend(of_clients.map(|(class, bytes, max)| MemoryUse::new(class, bytes as u64, Some(max as u64))));
+    uses.extend(
+        of_clients.map(|(class, bytes, max)| MemoryClass::new(class, bytes as u64, Some(max as u64))),
+    );
     let results = &cql.result_memory;
-    uses.push(MemoryUse::new("results", results.used_bytes(), Some(results.limit_bytes())));
-    uses.push(MemoryUse::new("large_results", results.large_bytes(), Some(results.limit_bytes())));
+    uses.push(MemoryClass::new("results", results.used_bytes(), Some(results.limit_bytes())));
+    uses.push(MemoryClass::new("large_results", results.large_bytes(), Some(results.limit_bytes())));
     Ok(uses)
-}
-
-fn semaphore(report: SemaphoreReport) -> SemaphoreInfo {
-    let SemaphoreReport { name, limits, stats, counters, permits } = report;
-    SemaphoreInfo {
-        name,
-        admitted: stats.used_count,
-        admitted_limit: limits.count,
-        memory_bytes: stats.used_bytes,
-        memory_limit_bytes: limits.memory_bytes,
-        queued: stats.queued,
-        stats: counters.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-        permits: permits
-            .into_iter()
-            .map(|alike| {
-                let (keyspace, table) = alike.table.split_once('.').unwrap_or(("", &alike.table));
-                PermitInfo {
-                    keyspace: keyspace.to_string(),
-                    table: table.to_string(),
-                    operation: alike.operation.to_string(),
-                    state: alike.state.map_or("", |state| state.name()).to_string(),
-                    permits: alike.permits,
-                    admitted: alike.count,
-                    memory_bytes: alike.bytes,
-                }
-            })
-            .collect(),
-    }
-}
-
-fn large_item(item: large_data::LargeItem) -> LargeItem {
-    use large_data::LargeKind as Found;
-    let large_data::LargeItem { keyspace, table, sstable, written_ms, partition_key, bytes, kind } = item;
-    let kind = match kind {
-        Found::Partition { rows, dead_rows, range_tombstones } => {
-            LargeKind::Partition { rows, dead_rows, range_tombstones }
-        }
-        Found::Row { clustering_key } => LargeKind::Row { clustering_key },
-        Found::Cell { clustering_key, column, elements } => {
-            LargeKind::Cell { clustering_key, column, elements }
-        }
-    };
-    LargeItem { keyspace, table, sstable, written_ms, partition_key, bytes, kind }
 }

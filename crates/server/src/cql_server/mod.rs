@@ -48,10 +48,10 @@ use catalog::Catalog;
 use cql::system::{ClientInfo, NodeInfo};
 use cql::{BatchLimits, BatchSeverity, ResultMemory};
 use engine::EngineError;
-use engine::report::memory_text;
 use engine::shard::EngineShard;
 use log::{Level as LogLevel, error, log, warn};
 use reader::ReadError;
+use reports::memory_text;
 use runtime::{CpuGroup, Event, Shard};
 
 pub use introspection::{UnderWay, memory, under_way};

@@ -8,7 +8,6 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::murmur3;
 use catalog::{Catalog, RoleChange};
@@ -24,13 +23,15 @@ use super::overload::Limits;
 use super::passwords::{self, Passwords};
 use super::transport;
 use super::{CqlOptions, Timeouts};
+use crate::client_listeners::{ClientListeners, ClientParts};
 use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
 use crate::config::ports::{self, PortPlan};
 use crate::config::{
     BatchConfig, Config, Encryption, IdentityConfig, ListenConfig, RequestConfig, ResultConfig,
     SecurityConfig, TimeoutConfig,
 };
-use crate::serve::{ClientListeners, ClientParts, ServeError};
+use crate::serve_error::ServeError;
+use crate::start_time::StartTime;
 use crate::tls::ReloadableTls;
 
 /// Default limit of the bytes of requests in flight on a shard.
@@ -90,11 +91,21 @@ fn address_of(host: &str, port: u16, option: &str) -> Result<SocketAddr, ServeEr
 /// # Errors
 /// A port is in use, an address does not belong to this machine, or the certificate cannot be used.
 pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
-    let ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown } =
-        clients;
+    let ClientParts {
+        identity,
+        listen,
+        security,
+        requests,
+        timeouts,
+        results,
+        batches,
+        memory_bytes,
+        shown,
+        started,
+    } = clients;
     let plans = ports::plan(&listen.wanted(&security.client_encryption))?;
     let plain = address_of(listen.address(), plans.first().map_or(0, |plan| plan.port), "rpc_address")?;
-    let node = node_info(engine, identity, &listen, plain, &shown)?;
+    let node = node_info(engine, identity, &listen, plain, &shown, started)?;
     let checks_permissions = security.authorizer == Authorizer::Cassandra;
     let (tls, passwords) = secure(engine, security)?;
     let ports = listened(&plans, plain, tls.as_ref())?;
@@ -270,24 +281,23 @@ fn settings(config: &Config) -> BTreeMap<String, SettingInfo> {
     OPTIONS.iter().map(setting).collect()
 }
 
-#[allow(clippy::disallowed_methods, reason = "a node says since when it runs")]
 fn node_info(
     engine: &Engine,
     identity: IdentityConfig,
     listen: &ListenConfig,
     plain: SocketAddr,
     shown: &Config,
+    started: StartTime,
 ) -> Result<NodeInfo, ServeError> {
     let host_id = engine.open_report().host_id;
     let told = address_of(identity.address(listen), plain.port(), "broadcast_rpc_address")?;
     let IdentityConfig { cluster_name, broadcast_rpc_address: _ } = identity;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Any token would do; derived from the host id, it stays the same.
+    // Any token does; the node's own stays the same.
     let token = murmur3::hash128(host_id.as_bytes()).0 as i64;
     Ok(NodeInfo {
         cluster_name,
         tokens: vec![token],
-        generation_s: i32::try_from(since.as_secs()).unwrap_or(i32::MAX),
+        generation_s: i32::try_from(started.unix_s()).unwrap_or(i32::MAX),
         settings: settings(shown),
         ..NodeInfo::new(host_id, told.ip(), plain.port())
     })

@@ -215,9 +215,8 @@ mod tests {
     }
 
     #[test]
-    #[allow(clippy::disallowed_methods, reason = "a test needs a place")]
     fn files_that_are_not_what_they_should_be_are_named() {
-        let dir = std::env::temp_dir().join(format!("messina-tls-files-{}", std::process::id()));
+        let dir = crate::config::temporary_dir().join(format!("messina-tls-files-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let authority = Authority::new("ca");
         let (server, other) = (authority.issue(&dir, "server", 1), authority.issue(&dir, "other", 2));

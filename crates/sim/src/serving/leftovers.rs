@@ -40,9 +40,8 @@ async fn look(shard: &Shard, open_connections: &AtomicU64) -> Result<String, Eng
     }
     for (id, semaphores) in node::read_semaphores(shard).await?.into_iter().enumerate() {
         for semaphore in semaphores {
-            let stats = &semaphore.stats;
-            if stats.used_count > 0 || stats.used_bytes > 0 || stats.queued > 0 {
-                found.push(format!("on shard {id} of {}: {stats:?} {:?}", semaphore.name, semaphore.permits));
+            if semaphore.admitted > 0 || semaphore.memory_bytes > 0 || semaphore.queued > 0 {
+                found.push(format!("on shard {id}: {semaphore:?}"));
             }
         }
     }

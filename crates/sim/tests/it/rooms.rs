@@ -18,8 +18,8 @@ const KNOT_ROOMS_MAX: usize = 4;
 /// Each room of a crate, and the rooms that it uses.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The source without line comments and without items that only tests use.
-fn without_tests(source: &str) -> String {
+/// The source without line comments and without items that are for tests alone.
+pub fn without_tests(source: &str) -> String {
     let mut kept = String::new();
     let mut lines = source.lines();
     while let Some(line) = lines.next() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::rooms::without_tests;
 use crate::{crates, files_below, names_in, root, section, table, text};
 
 /// Places where the bans of clippy.toml may be lifted, each with the reason.
@@ -19,7 +20,9 @@ const DOORS: &[(&str, &str)] = &[
         "the shell reads the environment for its user, and its tests have places and servers of their own",
     ),
     ("crates/bench/src/", "benchmarks measure the real machine in its time"),
-    ("crates/server/src/", "the server reads the environment and its own clock for its user"),
+    ("crates/server/src/config/", "the configuration is where the environment comes in"),
+    ("crates/server/src/start_time.rs", "uptime and generation are of the real world"),
+    ("crates/server/src/logging.rs", "a log line has the time of the real world"),
     ("crates/messina/src/", "the programs read arguments, environment and clock for their user"),
 ];
 
@@ -45,6 +48,69 @@ fn the_bans_are_lifted_only_at_the_doors() {
         wrong.join("\n")
     );
     assert!(lifted > 0, "the doors themselves were not found");
+}
+
+/// Code that runs on a shard's thread, where a call that blocks stops all tasks of the shard. The rest of the server runs
+/// on the main thread.
+const SHARD_CODE: &[&str] = &[
+    "crates/base/src/",
+    "crates/model/src/",
+    "crates/reader/src/",
+    "crates/iosched/src/",
+    "crates/reports/src/",
+    "crates/compaction/src/",
+    "crates/catalog/src/",
+    "crates/sstable/src/",
+    "crates/protocol/src/",
+    "crates/syntax/src/",
+    "crates/cql/src/",
+    "crates/engine/src/",
+    "crates/runtime/src/shard/",
+    "crates/server/src/cql_server/",
+];
+
+/// Files of these that wait on threads other than a shard's, each with the reason.
+const OTHER_THREADS: &[(&str, &str)] = &[
+    ("crates/runtime/src/shard/reply.rs", "threads outside wait for the answer of a shard"),
+    ("crates/server/src/cql_server/passwords.rs", "bcrypt runs on a thread of its own"),
+];
+
+/// Names of the standard library that block the thread.
+const BLOCKING: &[&str] =
+    &["std::fs", "std::thread::", "std::net::Tcp", "std::net::Udp", "std::process", "std::io::stdin"];
+
+/// The lines of a source, without tests, that name something blocking.
+fn blocking_lines(source: &str) -> Vec<String> {
+    let source = without_tests(source);
+    let is_blocking = |line: &&str| BLOCKING.iter().any(|name| line.contains(name));
+    source.lines().filter(is_blocking).map(|line| line.trim().to_string()).collect()
+}
+
+#[test]
+fn shard_code_calls_nothing_that_blocks() {
+    let is_test = |file: &str| file.contains("/tests/") || file.ends_with("/tests.rs");
+    let is_other = |file: &str| OTHER_THREADS.iter().any(|(other, _)| *other == file);
+    let mut wrong = vec![];
+    let mut count = 0;
+    for file in SHARD_CODE.iter().flat_map(|dir| files_below(dir, ".rs")) {
+        if is_test(&file) {
+            continue;
+        }
+        count += 1;
+        let lines = blocking_lines(&text(&file));
+        match is_other(&file) {
+            true => assert!(!lines.is_empty(), "{file} blocks no thread: remove it from OTHER_THREADS"),
+            false => wrong.extend(lines.into_iter().map(|line| format!("{file}: {line}"))),
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "code of a shard must not block its thread; use runtime::Files, or do it on the main thread:\n{}",
+        wrong.join("\n")
+    );
+    assert!(count > 300, "only {count} files were read");
+    assert_eq!(blocking_lines("// std::fs\nlet a = std::fs::read(b);\n"), ["let a = std::fs::read(b);"]);
+    assert!(blocking_lines("#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n").is_empty());
 }
 
 #[test]

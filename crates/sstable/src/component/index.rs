@@ -25,6 +25,8 @@ use crate::component::error::check_count;
 use crate::component::{FormatError, Named};
 use crate::version::Version;
 
+/// Bytes of Index.db that one checksum covers: the page in which it is read.
+pub(crate) const INDEX_PAGE_BYTES: u32 = 4096;
 /// Default length in bytes at which a block of rows ends.
 pub const BLOCK_BYTES_DEFAULT: u32 = 64 * 1024;
 

@@ -9,29 +9,30 @@ use base::murmur3;
 use model::PartitionKey;
 use runtime::{File, Files, IoClass, OpenOptions};
 
-use super::cache::ChunkCache;
-use super::chunked::{ChunkedFile, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
-use super::columns::{ColumnMaps, DiskColumns};
-use super::entries::EntryPages;
-use super::error::SSTableError;
-use super::index::IndexCursor;
-use super::partition_index::PartitionIndex;
-use super::sstable::SSTable;
-use super::trie::{PartitionTrie, PartitionTrieCursor};
-use super::unfiltered::Bases;
-use super::window::Fetch;
 use crate::codec::{Decompressor, Method};
 use crate::component::compression_info::CompressionInfo;
 use crate::component::crc::ChunkCrcs;
 use crate::component::filter::{FP_CHANCE_MIN, Filter};
+use crate::component::index::INDEX_PAGE_BYTES;
 use crate::component::messina::MessinaInfo;
 use crate::component::partitions_db::PartitionsFooter;
 use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
 use crate::component::summary::{Spacing, Summary, SummaryBuilder};
 use crate::component::{FormatError, digest, toc};
-use crate::name::{Component, Format, SSTableName};
+use crate::name::{Component, SSTableName};
 use crate::pool::CacheClass;
-use crate::write::INDEX_PAGE_BYTES;
+use crate::read::data::cache::ChunkCache;
+use crate::read::data::chunked::{ChunkedFile, PLAIN_CHUNK_BYTES_MAX, is_readable_unit};
+use crate::read::data::window::Fetch;
+use crate::read::decode::columns::{ColumnMaps, DiskColumns};
+use crate::read::decode::unfiltered::Bases;
+use crate::read::error::SSTableError;
+use crate::read::index::entries::EntryPages;
+use crate::read::index::index_db::IndexCursor;
+use crate::read::index::partition_index::PartitionIndex;
+use crate::read::index::trie::{PartitionTrie, PartitionTrieCursor};
+use crate::read::sstable::SSTable;
+use crate::version::Format;
 
 /// Longest component in bytes that is read into memory as a whole. The largest bloom filters can in theory
 /// take 16 GiB.

@@ -21,13 +21,13 @@ use reader::slice::Cutter;
 use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step};
 use runtime::IoClass;
 
-use super::parse::{Parsed, Parser, change_fragment, row_fragment};
-use super::partition_index::{Entry, PartitionCursor};
-use super::row_index::{Place, RowIndex};
-use super::seek::check_expected;
-use super::sstable::SSTable;
-use super::unfiltered::Kind;
-use super::window::{Fetch, Window};
+use crate::read::data::window::{Fetch, Window};
+use crate::read::decode::parse::{Parsed, Parser, change_fragment, row_fragment};
+use crate::read::decode::unfiltered::Kind;
+use crate::read::index::partition_index::{Entry, PartitionCursor};
+use crate::read::index::row_index::{Place, RowIndex};
+use crate::read::seek::check_expected;
+use crate::read::sstable::SSTable;
 
 /// Partitions up to this length in bytes are fetched in one request.
 const SMALL_PARTITION_BYTES: u64 = 32 * 1024;

@@ -11,11 +11,11 @@ use model::{PartitionKey, Position, RingPosition, Tombstone};
 use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, Step};
 use runtime::IoClass;
 
-use super::parse::{Parsed, Parser, change_fragment, row_fragment};
-use super::partition_index::PartitionCursor;
-use super::sstable::SSTable;
-use super::unfiltered::Kind;
-use super::window::{Fetch, Window};
+use crate::read::data::window::{Fetch, Window};
+use crate::read::decode::parse::{Parsed, Parser, change_fragment, row_fragment};
+use crate::read::decode::unfiltered::Kind;
+use crate::read::index::partition_index::PartitionCursor;
+use crate::read::sstable::SSTable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {

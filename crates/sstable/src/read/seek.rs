@@ -7,11 +7,11 @@ use model::{Position, Tombstone};
 use reader::ReadError;
 use reader::slice::Cutter;
 
-use super::parse::Parsed;
-use super::partitions::{SSTableReader, State};
-use super::row_index::RowIndex;
-use super::sstable::SSTable;
-use super::unfiltered::{Head, Kind};
+use crate::read::decode::parse::Parsed;
+use crate::read::decode::unfiltered::{Head, Kind};
+use crate::read::index::row_index::RowIndex;
+use crate::read::partitions::{SSTableReader, State};
+use crate::read::sstable::SSTable;
 
 /// The result of reading one head on the way to a target.
 enum Walked {

@@ -13,23 +13,23 @@ use model::{ClusteringPrefix, ClusteringRange, PartitionKey, PartitionRange, Pos
 use reader::{ReadError, ReadSpec, Reader, Source};
 use runtime::{Files, IoClass};
 
-use super::cache::ChunkCache;
-use super::chunked::ChunkedFile;
-use super::columns::{ColumnMap, ColumnMaps, DiskColumns};
-use super::parse::{FailedReader, Parser};
-use super::partition_index::{Entry, PartitionIndex};
-use super::partitions::SSTableReader;
-use super::scan::ScanReader;
-use super::unfiltered::Bases;
-use super::window::Fetch;
 use crate::component::compression_info::CompressionInfo;
 use crate::component::deletion_time::NO_DELETION_TIME_S;
 use crate::component::filter::Filter;
 use crate::component::messina::{Contents, MessinaInfo};
 use crate::component::statistics::{Statistics, StatsMetadata};
 use crate::name::{Component, SSTableName};
+use crate::read::data::cache::ChunkCache;
+use crate::read::data::chunked::ChunkedFile;
+use crate::read::data::window::Fetch;
+use crate::read::decode::columns::{ColumnMap, ColumnMaps, DiskColumns};
+use crate::read::decode::parse::{FailedReader, Parser};
+use crate::read::decode::unfiltered::Bases;
 use crate::read::error::SSTableError;
+use crate::read::index::partition_index::{Entry, PartitionIndex};
 use crate::read::open::Listing;
+use crate::read::partitions::SSTableReader;
+use crate::read::scan::ScanReader;
 
 /// See the head of this file. Created by [`SSTable::open`].
 pub struct SSTable {
@@ -71,7 +71,7 @@ impl SSTable {
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
         // Boxed: opening is rare, and its large state would enlarge the caller's future.
-        Box::pin(super::open::open(files, dir, name, Listing::In(Component::Toc), cache, class)).await
+        Box::pin(crate::read::open::open(files, dir, name, Listing::In(Component::Toc), cache, class)).await
     }
 
     /// As [`Self::open`], for files that are complete but not sealed yet
@@ -83,8 +83,15 @@ impl SSTable {
         cache: &Rc<ChunkCache>,
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
-        Box::pin(super::open::open(files, dir, name, Listing::In(Component::TocTemporary), cache, class))
-            .await
+        Box::pin(crate::read::open::open(
+            files,
+            dir,
+            name,
+            Listing::In(Component::TocTemporary),
+            cache,
+            class,
+        ))
+        .await
     }
 
     /// As [`Self::open`], for files without TOC.txt: `components` stands for its content.
@@ -96,7 +103,7 @@ impl SSTable {
         cache: &Rc<ChunkCache>,
         class: IoClass,
     ) -> Result<Rc<Self>, SSTableError> {
-        Box::pin(super::open::open(files, dir, name, Listing::Given(components), cache, class)).await
+        Box::pin(crate::read::open::open(files, dir, name, Listing::Given(components), cache, class)).await
     }
 
     pub fn name(&self) -> SSTableName {

@@ -38,5 +38,4 @@ pub use from_reader::write_reader;
 pub use large::LargeDataLimits;
 pub use options::{WriteOptions, Written};
 pub use seal::{CleanedUp, clean_up, remove_sstable, remove_sstables, seal_all};
-pub(crate) use writer::INDEX_PAGE_BYTES;
 pub use writer::SSTableWriter;

@@ -22,7 +22,7 @@ use super::seal;
 use crate::component::crc::ChunkCrcsBuilder;
 use crate::component::digest;
 use crate::component::filter::Filter;
-use crate::component::index::IndexEntry;
+use crate::component::index::{INDEX_PAGE_BYTES, IndexEntry};
 use crate::component::messina::MessinaInfo;
 use crate::component::statistics::{
     MURMUR3_PARTITIONER, SerializationHeader, Statistics, StatsCollector, ValidationMetadata,
@@ -30,8 +30,6 @@ use crate::component::statistics::{
 use crate::component::summary::SummaryBuilder;
 use crate::name::{Component, SSTableName};
 
-/// Bytes of Index.db that one checksum covers: the page in which it is read.
-pub(crate) const INDEX_PAGE_BYTES: u32 = 4096;
 /// Bytes of one write of a small component.
 const PART_BYTES: usize = 128 * 1024;
 /// Keys added to the filter between two yields.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use catalog::is_system_keyspace;
+use reports::SnapshotReport;
 use runtime::{CpuGroup, FileError, Files, IoClass, Shard};
 use sstable::name::{Component, SSTableName};
 
@@ -130,18 +131,7 @@ pub(crate) async fn table_dirs(files: &Files, data_dir: &Path) -> Result<Vec<Tab
     Ok(found)
 }
 
-/// A snapshot of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotReport {
-    pub keyspace: String,
-    pub table: String,
-    pub tag: String,
-    pub dir: PathBuf,
-    /// Length of its files, without regard to blocks shared with the table.
-    pub disk_bytes: u64,
-}
-
-/// The snapshots of all tables, including dropped ones, by keyspace, table and tag.
+/// The snapshots of all tables, dropped ones too, by keyspace, table and tag.
 pub async fn list(shard: &Shard) -> Result<Vec<SnapshotReport>, EngineError> {
     let node = NodeShard::of(shard)?;
     let files = shard.files();

@@ -300,9 +300,9 @@ async fn ask_for_absent(sstable: &Rc<SSTable>, schema: &Arc<TableSchema>, all: &
         let found = collect_partitions(&mut *source.reader(&spec), schema, false).await.unwrap();
         assert!(found.is_empty(), "{sstable:?} {key:?}");
         // The read above may have been answered by the filter alone, so the index is searched too.
-        let mut cursor = super::super::partition_index::PartitionCursor::new(
+        let mut cursor = crate::read::index::partition_index::PartitionCursor::new(
             sstable,
-            super::super::window::Fetch::Cached,
+            crate::read::data::window::Fetch::Cached,
             IoClass::Statement,
         );
         assert!(cursor.find(sstable, &key).await.unwrap().is_none(), "{sstable:?} {key:?}");
@@ -445,6 +445,6 @@ fn a_type_that_is_not_known_is_an_error_that_names_it() {
     let statistics = Statistics::decode(&bytes, name.version).unwrap();
     let mut header = statistics.header.clone();
     header.regular_columns[0].type_name = "org.example.MyType".into();
-    let (class, _) = super::super::columns::DiskColumns::new(&header).unwrap_err();
+    let (class, _) = crate::read::decode::columns::DiskColumns::new(&header).unwrap_err();
     assert_eq!(class, "org.example.MyType");
 }

@@ -1,0 +1,42 @@
+//! Why the compaction options of a table are refused.
+
+use std::fmt;
+
+/// Why a strategy could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionsError {
+    NoClass,
+    UnknownClass(String),
+    /// The strategy has no option with this name.
+    UnknownOption {
+        option: String,
+        class: String,
+    },
+    /// A value outside the option's bounds.
+    Value {
+        option: String,
+        value: String,
+        /// The text after "it must be".
+        expected: String,
+    },
+    /// A value that conflicts with another option or is no longer supported; contains the whole message.
+    Refused(String),
+}
+
+impl fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoClass => f.write_str("Missing sub-option 'class' for the 'compaction' option."),
+            Self::UnknownClass(class) => write!(f, "Unable to find compaction strategy class '{class}'"),
+            Self::UnknownOption { option, class } => {
+                write!(f, "Properties specified [{option}] are not understood by {class}")
+            }
+            Self::Value { option, value, expected } => {
+                write!(f, "{value} is not valid for compaction option '{option}': it must be {expected}")
+            }
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for OptionsError {}

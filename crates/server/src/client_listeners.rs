@@ -1,0 +1,45 @@
+//! The interface between a node and the program part that serves its clients: what it gets, what it offers.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use engine::Engine;
+
+use crate::config::{
+    BatchConfig, Config, IdentityConfig, ListenConfig, RequestConfig, ResultConfig, SecurityConfig,
+    TimeoutConfig,
+};
+use crate::serve_error::ServeError;
+use crate::start_time::StartTime;
+
+/// The listeners for clients of a running node.
+pub trait ClientListeners: Send + Sync {
+    fn is_listening(&self) -> bool;
+    /// Open connections.
+    fn connections(&self) -> u64;
+    /// Looks whether the files of certificates have changed; connections from now on get the new ones.
+    fn reload_certificates(&self) {}
+    /// Stops taking connections and requests; ends when those under way have been answered, or soon after.
+    fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// Starts to serve clients on a node that is open, and says so in the log. Runs on the main thread.
+pub type StartListeners = fn(&Engine, ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError>;
+
+/// The parts of the configuration that are about clients, and what they depend on.
+#[derive(Clone, Debug)]
+pub struct ClientParts {
+    pub identity: IdentityConfig,
+    pub listen: ListenConfig,
+    pub security: SecurityConfig,
+    pub requests: RequestConfig,
+    pub timeouts: TimeoutConfig,
+    pub results: ResultConfig,
+    pub batches: BatchConfig,
+    /// Of all shards.
+    pub memory_bytes: u64,
+    /// The whole configuration, for the system tables that show it.
+    pub shown: Config,
+    pub started: StartTime,
+}
