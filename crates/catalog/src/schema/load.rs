@@ -33,6 +33,7 @@ use crate::schema::indexes::index_from_options;
 use crate::schema::keyspace::{Keyspace, check_name, check_table_name};
 use crate::schema::store::{Place, RowKey, SERVICE_LEVEL};
 use crate::schema::user_types::{self, Types};
+use crate::system::definition::name_uuid;
 use crate::system::system_table;
 
 /// Rebuilds the catalog that [`crate::mutations_for`] wrote. Partitions of other tables are skipped.
