@@ -129,7 +129,6 @@ fn it_starts_answers_stops_and_starts_again() {
     server.tool(&["clearsnapshot", "--all"]);
     server.tool(&["scrub", "-s", "-ns", "-j", "2"]);
     assert_eq!(server.tool(&["listsnapshots"]), "There are no snapshots\n");
-    let files = server.tool(&["getsstables", "shop", "orders", "ada"]);
 
     let levels = |server: &Server| server.tool(&["getlogginglevels"]);
     let row = |name: &str, level: &str| format!("\n{name:<50}{level:>10}\n");
@@ -160,6 +159,7 @@ fn it_starts_answers_stops_and_starts_again() {
     server.tool(&["setlogginglevel"]);
     assert_eq!(levels(&server), at_start);
     server.wait_for(" admin - log level of all loggers: as configured");
+    let files = server.tool(&["getsstables", "shop", "orders", "ada"]);
 
     let help = server.tool(&[]);
     assert!(help.contains("Usage: messina nodetool") && help.contains("  getsstables "), "{help}");
