@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use runtime::IoClass;
-use sstable::write::{build_index, publish_index, remove_index};
+use sstable::write::{build_index, discard_index, publish_index, remove_index};
 
 use super::error::JobError;
 use super::job::{Control, JobContext, JobStats};
@@ -96,7 +96,10 @@ async fn build(
             continue;
         }
         let _files = table.files_lock.lock().await;
-        control.check()?;
+        if let Err(stopped) = control.check() {
+            discard_index(files, &sstable, index.id).await.map_err(JobError::File)?;
+            return Err(stopped);
+        }
         publish_index(files, &sstable, index.id).await.map_err(JobError::File)?;
         sstable.open_secondary_index(files, index.id, cache, class).await.map_err(JobError::Open)?;
         done.input_bytes += sstable.data_bytes();

@@ -4,11 +4,14 @@
 //! that the table had when the write began; for others the component is built in the background
 //! (`compaction::index_build`). An SSTable that several shards share gets none, since it is soon dealt out.
 
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use model::IndexDefinition;
 use model::index::IndexId;
+use sstable::component::secondary_index;
+use sstable::name::SSTableName;
 use sstable::read::SSTable;
 
 use super::Table;
@@ -86,6 +89,18 @@ impl Table {
         let active = self.memtables.active();
         let lacks = |index: &Arc<IndexDefinition>| active.memtable.index(index.id).is_none();
         !active.memtable.is_empty() && self.schema().indexes.iter().any(lacks)
+    }
+
+    /// Gives up the component of an index if this is its file; then it is built again. False if it is another file.
+    pub(crate) fn forget_damaged_index(&self, file: &Path) -> bool {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Ok((name, component)) = SSTableName::parse_file_name(name) else { return false };
+        let Some(id) = secondary_index::id_of(&component) else { return false };
+        for sstable in self.sstables().iter().filter(|sstable| sstable.name() == name) {
+            sstable.forget_secondary_index(id);
+        }
+        self.parked.clear();
+        true
     }
 
     /// About how many rows there are, overwritten and deleted ones included.

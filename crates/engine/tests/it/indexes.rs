@@ -360,11 +360,18 @@ fn a_selective_clause_reads_few_rows_and_says_so() {
     assert!(found.iter().all(|row| row.2 == "77"), "no other row was read");
     assert!(notes.iter().any(|note| note.starts_with("Index 1 of 1 is used")), "{notes:?}");
     assert!(notes.iter().any(|note| note == "6 candidates, 6 of them in all indexes"), "{notes:?}");
+    let counts = || {
+        let reports = engine.ask(0, |shard| async move { node::table_reports(&shard).await }).wait().unwrap();
+        let of_table = reports[0].iter().find(|report| report.id == schema.id).unwrap();
+        (of_table.index_reads, of_table.index_scans, of_table.index_candidates)
+    };
+    assert_eq!(counts(), (1, 0, 6));
     // What was overwritten is a candidate, and does not match.
     engine.apply(insert(&schema, "key17", 77, "other", 2)).wait().unwrap();
     let (found, notes) = of("77");
     assert_eq!(found.iter().filter(|row| row.2 == "77").count(), 5);
     assert!(notes.iter().any(|note| note.starts_with("6 candidates")), "{notes:?}");
+    assert_eq!(counts(), (2, 0, 12));
     engine.close().unwrap();
 }
 
@@ -411,5 +418,105 @@ fn a_partition_with_more_candidates_than_a_window_is_read_in_pages_both_ways() {
             assert!(reversed || found.len() == 7000, "only candidates are read");
         }
     }
+    engine.close().unwrap();
+}
+
+#[test]
+fn a_damaged_index_is_given_up_and_built_again() {
+    let dir = dir("indexes-damaged");
+    let engine = open(options(&dir), 1);
+    let bare = table(&engine);
+    let schema = set_indexes(&engine, &bare, &[definition(1, "v", IndexPart::Value)]);
+    for i in 0..3000 {
+        engine.apply(insert(&schema, &format!("key{i}"), i, &format!("{}", i % 500), 1)).wait().unwrap();
+    }
+    engine.flush(vec![schema.id]).unwrap();
+    wait_until_built(&engine, &schema);
+    let file = files(&table_dir(&dir, &schema), ".db")
+        .into_iter()
+        .find(|path| path.to_str().unwrap().contains("MessinaIndex_"))
+        .expect("the SSTable has its index");
+    // Every page but the first and the last, so that it opens and cannot be read.
+    let mut bytes = std::fs::read(&file).unwrap();
+    let len = bytes.len();
+    bytes[60..len - 60].iter_mut().for_each(|byte| *byte ^= 0x55);
+    std::fs::write(&file, &bytes).unwrap();
+    let query = IndexQuery { clauses: vec![IndexClause::equal(schema.indexes[0].id, b"77".to_vec())] };
+    let read = || {
+        let command = ReadCommand {
+            index: Some(Arc::new(query.clone())),
+            bypass_cache: true,
+            ..ReadCommand::new(schema.id, PartitionRange::all())
+        };
+        all(&engine, command).into_iter().filter(|row| row.2 == "77").count()
+    };
+    assert_eq!(read(), 6, "it is read in order");
+    assert!(!states(&engine, &schema)[0].is_queryable());
+    // A verify tells of nothing else; a flush wakes the build.
+    let id = schema.id;
+    engine.apply(insert(&schema, "more", 1, "x", 1)).wait().unwrap();
+    engine.flush(vec![id]).unwrap();
+    wait_until_built(&engine, &schema);
+    let verified = engine
+        .ask(0, move |shard| async move { node::verify::verify(&shard, id, true).await })
+        .wait()
+        .unwrap();
+    assert!(verified.damaged.is_empty(), "{:?}", verified.damaged);
+    assert_eq!(read(), 6);
+    engine.close().unwrap();
+}
+
+#[test]
+fn every_strategy_keeps_indexes_right() {
+    let strategies = [
+        "SizeTieredCompactionStrategy",
+        "LeveledCompactionStrategy",
+        "TimeWindowCompactionStrategy",
+        "IncrementalCompactionStrategy",
+        "UnifiedCompactionStrategy",
+    ];
+    for (number, strategy) in strategies.into_iter().enumerate() {
+        let engine = open(options(&dir(&format!("indexes-{strategy}"))), 1);
+        let mut rng = Rng::new(number as u64);
+        let bare = make_table(&engine, 1);
+        let id = bare.id;
+        let alter = move |catalog: &catalog::Catalog| {
+            let known = catalog.table_by_id(id).expect("the table is there");
+            let mut settings = TableSettings::clone(&known.settings);
+            settings.compaction = [("class".to_string(), strategy.to_string())].into();
+            catalog.alter_table(known.schema.clone(), settings)
+        };
+        engine.change_schema(alter).unwrap();
+        let schema = set_indexes(&engine, &bare, &definitions(&bare, 1));
+        for _ in 0..5 {
+            apply(&engine, &schema, &mut rng, 25);
+            flush(&engine, &schema);
+            compare(&engine, &schema, &mut rng, 8);
+        }
+        compact(&engine, &schema);
+        wait_until_built(&engine, &schema);
+        compare(&engine, &schema, &mut rng, 20);
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn sstables_from_elsewhere_get_their_indexes() {
+    let (from, to) = (dir("indexes-from"), dir("indexes-to"));
+    let mut rng = Rng::new(3);
+    let engine = open(options(&from), 1);
+    let bare = make_table(&engine, 2);
+    apply(&engine, &bare, &mut rng, 60);
+    flush(&engine, &bare);
+    let files_of = from.join("data/sample").join(format!("{}-{}", bare.name, bare.id.simple()));
+    engine.close().unwrap();
+    let engine = open(options(&to), 2);
+    let bare = make_table(&engine, 2);
+    let schema = set_indexes(&engine, &bare, &definitions(&bare, 1));
+    apply(&engine, &schema, &mut rng, 20);
+    engine.import(schema.id, &files_of).unwrap();
+    compare(&engine, &schema, &mut rng, 20);
+    wait_until_built(&engine, &schema);
+    compare(&engine, &schema, &mut rng, 40);
     engine.close().unwrap();
 }

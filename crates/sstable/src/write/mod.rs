@@ -39,6 +39,6 @@ pub use from_reader::write_reader;
 pub use large::LargeDataLimits;
 pub use options::{WriteOptions, Written};
 pub use seal::{CleanedUp, clean_up, remove_sstable, remove_sstables, seal_all};
-pub use secondary::{build_index, publish_index, remove_index};
+pub use secondary::{build_index, discard_index, publish_index, remove_index};
 pub(crate) use writer::INDEX_PAGE_BYTES;
 pub use writer::SSTableWriter;

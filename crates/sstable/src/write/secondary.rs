@@ -366,6 +366,11 @@ pub async fn publish_index(files: &Files, sstable: &SSTable, id: IndexId) -> Res
     files.sync_dir(dir).await
 }
 
+/// Removes what [`build_index`] has built, if it is not to be published.
+pub async fn discard_index(files: &Files, sstable: &SSTable, id: IndexId) -> Result<(), FileError> {
+    remove_temporary(files, sstable.dir(), &sstable.name(), id).await
+}
+
 /// Removes the component of an index that was dropped, or is damaged. Readers that have it open go on.
 pub async fn remove_index(files: &Files, sstable: &SSTable, id: IndexId) -> Result<(), FileError> {
     let (dir, name) = (sstable.dir(), sstable.name());

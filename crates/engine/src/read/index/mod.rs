@@ -8,6 +8,8 @@
 //! 3. The candidates of the most selective clause come window by window ([`window`]); the other clauses cut them down.
 //! 4. The rows of each partition are read by a slice of that partition, from all sources, through the row cache.
 //!
+//! An index that turns out to be damaged is given up, and the rest is read in order.
+//!
 //! Guarantees: no row that matches is missing, since each is a candidate in the source that has its value. Rows that
 //! do not match may come: a candidate may be out of date, and of a partition with many candidates all rows may be
 //! read. The caller filters.
@@ -22,7 +24,7 @@ use std::sync::Arc;
 
 use base::broken;
 use model::index::Posting;
-use model::{ClusteringKey, ClusteringRange, PartitionKey, PartitionRange};
+use model::{ClusteringKey, ClusteringRange, PartitionKey, PartitionRange, RingPosition};
 use reader::{Charge, Fragment, IndexQuery, LocalFuture, MergeReader, ReadError, ReadSpec, Reader, Step};
 use runtime::{IoClass, Shard};
 
@@ -71,7 +73,6 @@ pub struct IndexReader {
     is_continued: bool,
     /// Groups of this partition are not wanted any more.
     skipped: Option<PartitionKey>,
-    candidates: u64,
 }
 
 impl IndexReader {
@@ -97,7 +98,6 @@ impl IndexReader {
             is_end_due: false,
             is_continued: false,
             skipped: None,
-            candidates: 0,
         }
     }
 
@@ -147,6 +147,29 @@ impl IndexReader {
         Ok(())
     }
 
+    /// A damaged index is not used any more, and built again. What has not been returned is read in order.
+    fn do_without(&mut self, error: ReadError, after: Option<After>) -> Result<(), ReadError> {
+        let ReadError::Corrupt { file, .. } = &error else { return Err(error) };
+        if !self.table.forget_damaged_index(file) {
+            return Err(error);
+        }
+        let partitions = match (&self.spec.partitions, after) {
+            (partitions, None) => partitions.clone(),
+            (PartitionRange::Between { end, .. }, Some(After::Partition(key))) => {
+                PartitionRange::Between { start: RingPosition::AfterKey(key), end: end.clone() }
+            }
+            // Rows of a partition have been returned, and which are still to come is not known.
+            (PartitionRange::Key(_), Some(_)) | (_, Some(After::Posting(_))) => return Err(error),
+        };
+        let counters = &self.table.counters.index;
+        counters.scans.set(counters.scans.get() + 1);
+        self.spec.note(|| format!("An index is damaged and will be built again; reading in order: {error}"));
+        self.groups.clear();
+        self.inner = Some((self.open(partitions, None), false));
+        self.state = State::Known;
+        Ok(())
+    }
+
     /// The next window of candidates becomes groups.
     async fn enumerate(
         &mut self,
@@ -180,7 +203,6 @@ impl IndexReader {
         for other in &others {
             self.cut_down(other, &mut postings).await?;
         }
-        self.candidates += postings.len() as u64;
         let counters = &self.table.counters.index;
         counters.candidates.set(counters.candidates.get() + postings.len() as u64);
         self.spec.note(|| format!("{found} candidates, {} of them in all indexes", postings.len()));
@@ -206,9 +228,9 @@ impl IndexReader {
         // A whole partition sorts before its rows, so the window begins there.
         let mut partitions = self.spec.partitions.clone();
         if let PartitionRange::Between { end, .. } = &self.spec.partitions {
-            let start = model::RingPosition::BeforeKey(first.key.clone());
+            let start = RingPosition::BeforeKey(first.key.clone());
             let end = match end.side_of(&last.key).is_lt() {
-                true => model::RingPosition::AfterKey(last.key.clone()),
+                true => RingPosition::AfterKey(last.key.clone()),
                 false => end.clone(),
             };
             partitions = PartitionRange::Between { start, end };
@@ -219,11 +241,16 @@ impl IndexReader {
             other.fill(&self.around, &partitions, &mut window).await?;
             let (found, end, _charged) = window.finish();
             for posting in &found {
-                let of_key = postings.partition_point(|other| other.key < posting.key);
-                let same_key = postings[of_key..].iter().take_while(|other| other.key == posting.key);
-                for (at, candidate) in same_key.enumerate() {
-                    let is_either = candidate.row.is_none() || posting.row.is_none();
-                    is_kept[of_key + at] |= is_either || candidate.row == posting.row;
+                let start = postings.partition_point(|it| it.key < posting.key);
+                let end = postings.partition_point(|it| it.key <= posting.key);
+                let of_key = &postings[start..end];
+                if posting.row.is_none() {
+                    is_kept[start..end].fill(true);
+                } else if of_key.first().is_some_and(|it| it.row.is_none()) {
+                    is_kept[start] = true;
+                }
+                if let Ok(at) = of_key.binary_search_by(|it| it.compare(posting, &self.spec.schema)) {
+                    is_kept[start + at] = true;
                 }
             }
             known_until.clone_from(&end);
@@ -340,11 +367,17 @@ impl Reader for IndexReader {
             if !self.groups.is_empty() {
                 return Ok(());
             }
-            match std::mem::replace(&mut self.state, State::Known) {
+            let state = std::mem::replace(&mut self.state, State::Known);
+            let after = match &state {
+                State::Enumerating { after, .. } => after.clone(),
+                State::New(_) | State::Known => None,
+            };
+            let loaded = match state {
                 State::New(clauses) => self.begin(clauses).await,
                 State::Enumerating { first, others, after } => self.enumerate(first, others, after).await,
                 State::Known => Ok(()),
-            }
+            };
+            loaded.or_else(|error| self.do_without(error, after))
         })
     }
 

@@ -95,7 +95,8 @@ impl Window {
     pub(super) fn settle(&mut self) {
         let schema = &self.schema;
         self.postings.sort_by(|a, b| a.compare(b, schema));
-        self.postings.dedup();
+        // Sources may have different bytes of equal keys.
+        self.postings.dedup_by(|a, b| a.compare(b, schema).is_eq());
         if self.postings.len() > self.postings_max {
             self.postings.truncate(self.postings_max);
             self.end = self.postings.last().cloned();
