@@ -1,8 +1,8 @@
 //! Secondary indexes of the simulated tables: what an index finds is what a scan finds and a filter leaves.
 //!
-//! The tables of most seeds get indexes of some of their columns below the catalog, whenever everything is compared. So
-//! indexes come to tables with data, are flushed and compacted with them, meet every crash, and are removed again by
-//! changes of the schema and by restarts, which know nothing of them.
+//! The tables of most seeds get indexes of some of their columns below the catalog, whenever everything is
+//! compared. So indexes come to tables with data, are flushed and compacted with them, meet every crash, and
+//! are removed again by changes of the schema and by restarts, which know nothing of them.
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! Secondary indexes of SSTables that do not have them: of an index that is new, of an SSTable from elsewhere, of a
-//! component that was damaged. And components of indexes that were dropped are removed.
+//! Secondary indexes of SSTables that do not have them: of an index that is new, of an SSTable from
+//! elsewhere, of a component that was damaged. And components of indexes that were dropped are removed.
 //!
-//! A job like any other: one at a time on a shard, with progress, and no compaction takes its SSTable meanwhile. What a
-//! crash interrupts begins again with the SSTable it was at; those that were done have their component.
+//! A job like any other: one at a time on a shard, with progress, and no compaction takes its SSTable
+//! meanwhile. What a crash interrupts begins again with the SSTable it was at; those that were done have
+//! their component.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,8 +1,9 @@
-//! A secondary index of a memtable: the terms of every write, sorted by term and then in the order of the table.
+//! A secondary index of a memtable: the terms of every write, sorted by term and then in the order of the
+//! table.
 //!
-//! A write adds the terms of its own cells, whether they win against what is there or not: what loses is a candidate
-//! that a read finds not to match. Nothing is ever removed; the SSTable of the memtable has what is left. A memtable
-//! that had content when an index was made is without that index until it is flushed.
+//! A write adds the terms of its own cells, whether they win against what is there or not: what loses is a
+//! candidate that a read finds not to match. Nothing is ever removed; the SSTable of the memtable has what is
+//! left. A memtable that had content when an index was made is without that index until it is flushed.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -84,8 +85,8 @@ impl MemIndex {
         }
     }
 
-    /// A cursor in front of the first entry whose term is within the bound, and, if the bound includes its term, whose
-    /// token is not less. Later writes do not change what it passes.
+    /// A cursor in front of the first entry whose term is within the bound, and, if the bound includes its
+    /// term, whose token is not less. Later writes do not change what it passes.
     pub fn cursor(&self, lower: Bound<&[u8]>, token: i64) -> Cursor<MemIndexEntry, ()> {
         let order = |entry: &MemIndexEntry| match lower {
             Bound::Unbounded => Ordering::Greater,

@@ -1,7 +1,7 @@
 //! The secondary indexes of a table on a shard: which sources have them, and what is to be built or removed.
 //!
-//! An index is queryable when every memtable and every SSTable has it. An SSTable that this node writes has the indexes
-//! that the table had when the write began; for others the component is built in the background
+//! An index is queryable when every memtable and every SSTable has it. An SSTable that this node writes has
+//! the indexes that the table had when the write began; for others the component is built in the background
 //! (`compaction::index_build`). An SSTable that several shards share gets none, since it is soon dealt out.
 
 use std::path::Path;
@@ -91,7 +91,8 @@ impl Table {
         !active.memtable.is_empty() && self.schema().indexes.iter().any(lacks)
     }
 
-    /// Gives up the component of an index if this is its file; then it is built again. False if it is another file.
+    /// Gives up the component of an index if this is its file; then it is built again. False if it is another
+    /// file.
     pub(crate) fn forget_damaged_index(&self, file: &Path) -> bool {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Ok((name, component)) = SSTableName::parse_file_name(name) else { return false };
@@ -110,7 +111,8 @@ impl Table {
         rows
     }
 
-    /// The first SSTable whose components are not those of the table's indexes, among those that `may_take` passes.
+    /// The first SSTable whose components are not those of the table's indexes, among those that `may_take`
+    /// passes.
     pub(crate) fn index_work(&self, may_take: impl Fn(&SSTable) -> bool) -> Option<IndexWork> {
         let schema = self.schema();
         self.sstables().iter().find_map(|sstable| {

@@ -1,5 +1,5 @@
-//! Reads by secondary indexes: each answer, filtered, is that of a scan that was filtered, whatever was written and
-//! wherever it is.
+//! Reads by secondary indexes: each answer, filtered, is that of a scan that was filtered, whatever was
+//! written and wherever it is.
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Changes of texts before they become terms: lower case, then Unicode normalization form C, then letters with
-//! diacritics as ASCII letters; the order of the steps is Cassandra's (`NonTokenizingAnalyzer`).
+//! Changes of texts before they become terms: lower case, then Unicode normalization form C, then letters
+//! with diacritics as ASCII letters; the order of the steps is Cassandra's (`NonTokenizingAnalyzer`).
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;

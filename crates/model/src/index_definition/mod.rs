@@ -1,8 +1,8 @@
 //! Definitions of secondary indexes, and the byte form of terms.
 //!
 //! An index maps a *term* to *postings*. A term is a value of the indexed column in a byte form that compares
-//! with `memcmp` as the values compare in CQL ([`encode_term`]). What a posting is, and which terms data have,
-//! is in `postings`.
+//! with `memcmp` as the values compare in CQL ([`encode_term`]). What a posting is, and which terms data
+//! have, is in `postings`.
 
 mod analysis;
 mod term;
@@ -106,8 +106,9 @@ impl IndexDefinition {
         Self { part, ..self }
     }
 
-    /// The type of the terms' values for a column of this type: the column's type, or the type of its elements,
-    /// keys or values; for entries a tuple of key and value. Errors: the reason why there is no such index.
+    /// The type of the terms' values for a column of this type: the column's type, or the type of its
+    /// elements, keys or values; for entries a tuple of key and value. Errors: the reason why there is no
+    /// such index.
     pub fn term_type(&self, column: &CqlType) -> Result<CqlType, String> {
         let ty = column.without_reversed();
         if ty.is_counter() {

@@ -150,8 +150,8 @@ fn push_uuid(out: &mut Vec<u8>, ty: &CqlType, value: &[u8]) {
 /// Lengths up to this are part of the first byte.
 const SHORT_VARINT_BYTES: usize = 0x7e;
 
-/// Numbers of the same sign and length compare as their bytes; the first byte rises from long negative to long
-/// positive numbers.
+/// Numbers of the same sign and length compare as their bytes; the first byte rises from long negative to
+/// long positive numbers.
 fn push_varint(out: &mut Vec<u8>, value: &[u8]) {
     let bytes = varint::minimal(value);
     let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);

@@ -6,8 +6,8 @@ use crate::clustering::ClusteringKey;
 use crate::key::PartitionKey;
 use crate::schema::TableSchema;
 
-/// Longest term in bytes that is stored. Longer terms are cut off, and so are the bounds of queries: more rows
-/// become candidates, none is lost.
+/// Longest term in bytes that is stored. Longer terms are cut off, and so are the bounds of queries: more
+/// rows become candidates, none is lost.
 pub const TERM_BYTES_MAX: usize = 1024;
 
 /// The part of a term that is stored.

@@ -131,8 +131,8 @@ impl IndexTerms {
         }
     }
 
-    /// Calls `each` with the terms of a row, in any order, possibly one of them twice. No call if the index is
-    /// of another kind of column, or the row has no value.
+    /// Calls `each` with the terms of a row, in any order, possibly one of them twice. No call if the index
+    /// is of another kind of column, or the row has no value.
     pub fn of_row(&self, key: &ClusteringKey, row: &Row, each: &mut impl FnMut(Vec<u8>)) {
         match self.target {
             IndexTarget::Regular(id) => {

@@ -1,10 +1,10 @@
 //! `MessinaIndex_<id>.db`: the postings of one secondary index, sorted by term and then in the order of the
 //! table.
 //!
-//! A B+tree that was written once, from its leaves upward: blocks of about 4 KiB, each with a checksum; a leaf
-//! has entries, a block above it the first term and token of each block below it. Blocks below come before
-//! blocks above, so the leaves can be read one after the other, and no chain of offsets can be a circle. The
-//! layout is in `docs/formats/secondary-index.md`.
+//! A B+tree that was written once, from its leaves upward: blocks of about 4 KiB, each with a checksum; a
+//! leaf has entries, a block above it the first term and token of each block below it. Blocks below come
+//! before blocks above, so the leaves can be read one after the other, and no chain of offsets can be a
+//! circle. The layout is in `docs/formats/secondary-index.md`.
 //!
 //! The name has no `-`, because Cassandra up to 4.0 divides file names there.
 

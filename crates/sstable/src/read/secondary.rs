@@ -153,7 +153,8 @@ impl PostingCursor {
         for _ in 0..DEPTH_MAX {
             match self.block(offset).await? {
                 Block::Node(children) => {
-                    // Several blocks may begin with the sought term and token; the one before them may end so.
+                    // Several blocks may begin with the sought term and token; the one before them may end
+                    // so.
                     let after = children.partition_point(|(first, token, _)| before(first, *token));
                     let Some(child) = children.get(after.saturating_sub(1)) else {
                         return Err(self.index.file.corrupt(offset, "a block of the index is empty"));

@@ -1,7 +1,7 @@
 //! Writes the component of one secondary index: from the fragments of the SSTable to a sorted file.
 //!
-//! 1. Terms and postings are kept sorted in memory. When they take about 8 MiB ([`RUN_BYTES`]), they become a sorted run in a
-//!    temporary file, so that memory is bounded for SSTables of any size.
+//! 1. Terms and postings are kept sorted in memory. When they take about 8 MiB ([`RUN_BYTES`]), they become a
+//!    sorted run in a temporary file, so that memory is bounded for SSTables of any size.
 //! 2. At the end the runs are merged into the component; a single run is written without the detour.
 //! 3. Postings arrive in the order of the table, so for equal terms an earlier run comes first, and no
 //!    clustering keys have to be compared.
@@ -277,7 +277,8 @@ impl Run {
 /// Builds the component of an index for an SSTable that has none, under a temporary name. [`publish_index`]
 /// gives it its name. A temporary file of an earlier attempt is replaced.
 ///
-/// `progress` counts the uncompressed bytes that were read. `still_wanted` is asked now and then; if it returns false, the build ends without a result.
+/// `progress` counts the uncompressed bytes that were read. `still_wanted` is asked now and then; if it
+/// returns false, the build ends without a result.
 pub async fn build_index(
     files: &Files,
     sstable: &Rc<SSTable>,

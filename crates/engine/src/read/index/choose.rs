@@ -1,8 +1,8 @@
 //! Whether a read uses indexes, and which. Pure.
 //!
-//! The clause with the fewest candidates is enumerated. Others cut candidates down if they have not many more; one
-//! that has would cost more than the rows that it saves. If even the best has a large part of the table, all of the
-//! table is read in order, which costs less for each row.
+//! The clause with the fewest candidates is enumerated. Others cut candidates down if they have not many
+//! more; one that has would cost more than the rows that it saves. If even the best has a large part of the
+//! table, all of the table is read in order, which costs less for each row.
 
 /// Candidates below this number are always read one by one.
 const CANDIDATES_FEW: u64 = 1000;
@@ -28,10 +28,11 @@ pub enum Choice {
     Index { first: usize, others: Vec<usize> },
 }
 
-/// Chooses between indexes with these estimates, of a table of about `rows`. `is_one_partition`: only one partition
-/// is wanted.
+/// Chooses between indexes with these estimates, of a table of about `rows`. `is_one_partition`: only one
+/// partition is wanted.
 pub fn choose(estimates: &[Estimate], rows: u64, is_one_partition: bool) -> Choice {
-    // Within one partition a clause of one term costs what the partition has of it; others cost all they have.
+    // Within one partition a clause of one term costs what the partition has of it; others cost all they
+    // have.
     let cost = |estimate: &Estimate| match is_one_partition && estimate.is_one_term {
         true => estimate.postings.min(CANDIDATES_FEW),
         false => estimate.postings,

@@ -1,18 +1,20 @@
-//! Reads that use secondary indexes: candidates are enumerated in the order of the table, and their rows are read as
-//! any others.
+//! Reads that use secondary indexes: candidates are enumerated in the order of the table, and their rows are
+//! read as any others.
 //!
-//! 1. [`IndexReader`] is a [`Reader`] in the place of the merged sources: pages, limits, tombstones, parked reads and
-//!    memory are those of every read.
-//! 2. The clauses whose indexes all sources have are estimated, and [`choose`] says which are used. Without any, what
-//!    is wanted is read in order.
-//! 3. The candidates of the most selective clause come window by window ([`window`]); the other clauses cut them down.
-//! 4. The rows of each partition are read by a slice of that partition, from all sources, through the row cache.
+//! 1. [`IndexReader`] is a [`Reader`] in the place of the merged sources: pages, limits, tombstones, parked
+//!    reads and memory are those of every read.
+//! 2. The clauses whose indexes all sources have are estimated, and [`choose`] says which are used. Without
+//!    any, what is wanted is read in order.
+//! 3. The candidates of the most selective clause come window by window ([`window`]); the other clauses cut
+//!    them down.
+//! 4. The rows of each partition are read by a slice of that partition, from all sources, through the row
+//!    cache.
 //!
 //! An index that turns out to be damaged is given up, and the rest is read in order.
 //!
-//! Guarantees: no row that matches is missing, since each is a candidate in the source that has its value. Rows that
-//! do not match may come: a candidate may be out of date, and of a partition with many candidates all rows may be
-//! read. The caller filters.
+//! Guarantees: no row that matches is missing, since each is a candidate in the source that has its value.
+//! Rows that do not match may come: a candidate may be out of date, and of a partition with many candidates
+//! all rows may be read. The caller filters.
 
 mod choose;
 mod snapshot;

@@ -1,8 +1,8 @@
 //! The postings of a query in all sources of a table, as they are when the read begins.
 //!
-//! A clause can be used if each source has its index: the memtables and the SSTables. A source without it is a memtable
-//! that is older than the index, or an SSTable for which it has not been built yet; then the clause is not used, and
-//! what is read is only filtered by the caller.
+//! A clause can be used if each source has its index: the memtables and the SSTables. A source without it is
+//! a memtable that is older than the index, or an SSTable for which it has not been built yet; then the
+//! clause is not used, and what is read is only filtered by the caller.
 
 use std::ops::{Bound, RangeBounds};
 use std::rc::Rc;

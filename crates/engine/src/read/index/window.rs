@@ -1,5 +1,5 @@
-//! The least postings after a point, as many as fit: candidates are enumerated window by window, so that the memory of
-//! a read is bounded, however many there are.
+//! The least postings after a point, as many as fit: candidates are enumerated window by window, so that the
+//! memory of a read is bounded, however many there are.
 
 use std::rc::Rc;
 use std::sync::Arc;
