@@ -104,7 +104,12 @@ pub struct TableReport {
     /// SSTables that reads did not open, ruled out by bloom filter or tokens, or by their clustering keys.
     pub skipped_by_partition: u64,
     pub skipped_by_clustering: u64,
-    /// Bytes that clients' requests fetched from disk.
+    /// Reads that used a secondary index, and those that named one and read in order instead.
+    pub index_reads: u64,
+    pub index_scans: u64,
+    /// Rows and partitions that the indexes named.
+    pub index_candidates: u64,
+    /// Bytes that requests of clients fetched from disk.
     pub fetched_bytes: u64,
 }
 
@@ -194,6 +199,9 @@ impl TableReport {
             sstables_per_read: table.counters.sstables.per_read.borrow().clone(),
             skipped_by_partition: table.counters.sstables.skipped_by_partition.get(),
             skipped_by_clustering: table.counters.sstables.skipped_by_clustering.get(),
+            index_reads: table.counters.index.reads.get(),
+            index_scans: table.counters.index.scans.get(),
+            index_candidates: table.counters.index.candidates.get(),
             fetched_bytes: table.counters.fetched_bytes.get(),
         }
     }

@@ -124,6 +124,8 @@ pub struct Client {
     /// Tombstones expire soon. Every write then has a higher timestamp than all earlier ones, because the
     /// engine may expect that of writes after a tombstone's grace period.
     pub purges: bool,
+    /// The tables get secondary indexes.
+    pub has_indexes: bool,
     pub excuses: Excuses,
     /// Files are damaged: reads may fail, but must not return anything wrong.
     pub is_decayed: bool,
@@ -154,7 +156,10 @@ impl Client {
         purges: bool,
         clock: SimClock,
     ) -> Self {
+        let mut rng = rng;
+        let has_indexes = rng.fork().chance(2, 3);
         Self {
+            has_indexes,
             rng,
             history,
             tables: vec![],

@@ -7,7 +7,7 @@
 //!   may be dropped, `throttle` limits the read rate.
 //! - [`record`] and `replace` replace SSTables by others in a way that survives crashes.
 //! - `reshard` and `reshape` bring SSTables from elsewhere to the shards that own them, and into the
-//!   strategy's form.
+//!   strategy's form. `index_build` builds the secondary indexes that SSTables lack.
 //! - [`verify`] finds damaged SSTables and puts them into quarantine; [`scrub`] replaces damaged SSTables by
 //!   their readable part.
 //! - `sample` estimates from a small part of the data how many bytes a merge would free.
@@ -20,6 +20,7 @@ pub mod error;
 mod futile;
 pub mod history;
 mod host;
+mod index_build;
 pub mod job;
 mod lifecycle;
 pub mod manager;

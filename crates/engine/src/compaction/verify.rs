@@ -1,8 +1,8 @@
 //! `nodetool verify`: reads and checks the SSTables of a table in place; damaged ones go into quarantine.
 //!
-//! An SSTable that several shards read is checked by the shard responsible for it. Nothing is written. An
-//! SSTable of which only a filter, a summary or Messina.db is damaged is reported, and does not go into
-//! quarantine: outputs made from it are sound.
+//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of which only a
+//! filter, a summary or Messina.db is damaged is told, and not put into quarantine: whatever is made of it is sound. A
+//! damaged component of a secondary index is told, and built again.
 
 use std::rc::Rc;
 
@@ -31,8 +31,11 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
         }
         verified.sstables += 1;
         let mut told = vec![];
+        let mut damaged_indexes = 0;
         let mut findings = Findings::new(
             |finding: &Finding| {
+                // It is built again; the data are sound.
+                damaged_indexes += u64::from(table.forget_damaged_index(&finding.file));
                 if told.len() < FINDINGS_MAX {
                     told.push(finding.to_string());
                 }
@@ -53,6 +56,7 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
         };
         let count = findings.count;
         drop(findings);
+        let count = count - damaged_indexes;
         told.extend(ended.as_ref().map(Finding::to_string));
         let rebuilt = opened.iter().flat_map(|opened| opened.rebuilt());
         told.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));

@@ -1,5 +1,6 @@
 //! Reports of all shards and tables.
 
+use model::TableId;
 use reports::SemaphoreReport;
 use runtime::Shard;
 
@@ -8,6 +9,7 @@ use crate::error::EngineError;
 use crate::report::{ShardReport, TableReport};
 use crate::shard::EngineShard;
 use crate::table::Table;
+use crate::table::indexes::IndexState;
 
 /// The messages that `of` returns for every table on any shard, without duplicates; for example its
 /// unreadable SSTables.
@@ -29,7 +31,22 @@ pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     of_all(shard, |engine| Ok(engine.report())).await
 }
 
-/// Human-readable descriptions of the current reads: a text for each semaphore of each shard.
+/// What all shards together have of each secondary index of the table, in the order of the table's definition.
+pub async fn index_states(shard: &Shard, table: TableId) -> Result<Vec<IndexState>, EngineError> {
+    let of_shards =
+        of_all(shard, move |engine| Ok(engine.table(table).map_or(vec![], |table| table.index_states())))
+            .await?;
+    let mut all: Vec<IndexState> = vec![];
+    for state in of_shards.into_iter().flatten() {
+        match all.iter_mut().find(|known| known.name == state.name) {
+            Some(known) => known.merge(&state),
+            None => all.push(state),
+        }
+    }
+    Ok(all)
+}
+
+/// What the reads of every shard are doing, for people: a text for each semaphore of each shard.
 pub async fn read_diagnostics(shard: &Shard) -> Result<Vec<Vec<String>>, EngineError> {
     of_all(shard, |engine| Ok(engine.admissions().dump())).await
 }

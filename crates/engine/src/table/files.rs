@@ -7,6 +7,7 @@ use base::HashSet;
 use model::{PartitionKey, PartitionRange};
 use reader::{ReadSpec, Reader, Source, Step};
 use runtime::{FileError, Files, IoClass};
+use sstable::component::secondary_index;
 use sstable::name::{Component, Generation, SSTableName};
 use sstable::read::{ChunkCache, SSTable, SSTableError, SSTableSource};
 use sstable::write::remove_sstable;
@@ -270,6 +271,8 @@ impl Table {
         let mut links = 0;
         for entry in files.read_dir(&self.dir).await?.into_iter().filter(|entry| !entry.is_dir) {
             match SSTableName::parse_file_name(&entry.name) {
+                // An index that is being built is not part of its SSTable yet.
+                Ok((_, component)) if secondary_index::is_temporary(&component) => {}
                 Ok((name, _)) if names.contains(&name) => {
                     let linked = files.hard_link(&self.dir.join(&entry.name), &to.join(&entry.name)).await;
                     match linked {

@@ -3,6 +3,7 @@
 //! - [`memtables`]: the active one, the sealed ones, and the state of their flushes in the log;
 //! - [`sstable_set`]: the live SSTables, and those that are not or not yet live;
 //! - [`files`]: opens, links and removes the SSTables of the table's directory, and maintains their manifest;
+//! - [`indexes`]: the sources that have the secondary indexes;
 //! - `sources`: selects the sources that a read has to open;
 //! - [`parked`], [`open_read`]: reads between two pages;
 //! - [`validate`]: checks that a write can be stored;
@@ -18,6 +19,7 @@
 pub mod counters;
 pub mod dropped;
 pub mod files;
+pub mod indexes;
 pub mod large_data_log;
 pub mod lost;
 pub mod memtables;

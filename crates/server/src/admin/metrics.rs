@@ -562,6 +562,19 @@ const OF_TABLE: &[OfTable] = &[
         "SSTables that reads did not open: their clustering keys ruled out the rows.",
         |t| t.skipped_by_clustering,
     ),
+    ("messina_table_index_reads_total", "counter", "Reads that used a secondary index.", |t| t.index_reads),
+    (
+        "messina_table_index_scans_total",
+        "counter",
+        "Reads that named a secondary index and read the table in order.",
+        |t| t.index_scans,
+    ),
+    (
+        "messina_table_index_candidates_total",
+        "counter",
+        "Rows and partitions that secondary indexes named.",
+        |t| t.index_candidates,
+    ),
     ("messina_table_filter_bytes", "gauge", "Memory of bloom filters.", |t| {
         t.sstables.iter().map(|sstable| sstable.filter_bytes as u64).sum()
     }),
@@ -649,6 +662,9 @@ mod tests {
             sstables_per_read: engine::table::counters::SSTablesPerRead::default(),
             skipped_by_partition: 0,
             skipped_by_clustering: 0,
+            index_reads: 0,
+            index_scans: 0,
+            index_candidates: 0,
             fetched_bytes: 0,
         };
         let mut stalls_us = Latencies::default().histogram;

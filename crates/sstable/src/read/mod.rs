@@ -10,6 +10,7 @@
 //!                  entries of Index.db, and its parsed pages            index_db, entries
 //!                  the blocks of a large partition                      promoted
 //!                  Partitions.db, Rows.db                               trie
+//!                  postings of a secondary index                        secondary
 //! data/            the bytes that a reader parses; their buffer         window, room
 //!                  chunks of a file, verified and decompressed          chunked
 //!                  the shard's cache; its single-flight map             cache, loading_cache
@@ -33,6 +34,7 @@ mod tests;
 
 pub use data::cache::{ChunkCache, DiskReads};
 pub use error::SSTableError;
+pub use index::secondary::{PostingCursor, SecondaryIndex};
 pub use integrity::check::{CheckReport, CheckWatcher, Depth};
 pub use integrity::salvage::{Salvage, SalvageLosses, Salvaged};
 pub use integrity::walk::{

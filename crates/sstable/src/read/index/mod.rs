@@ -5,4 +5,5 @@ pub(crate) mod index_db;
 pub(crate) mod partition_index;
 pub(crate) mod promoted;
 pub(crate) mod row_index;
+pub(crate) mod secondary;
 pub(crate) mod trie;
