@@ -33,6 +33,9 @@ impl Order {
         if order_by.is_empty() {
             return Ok(Self::default());
         }
+        if restrictions.uses_index() {
+            return invalid!("ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
+        }
         if !restrictions.partition.has_keys() {
             return invalid!(
                 "ORDER BY is only supported when the partition key is restricted by an EQ or an IN."

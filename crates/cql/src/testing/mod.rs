@@ -11,12 +11,13 @@ use base::HashMap;
 use base::rng::Rng;
 use catalog::{Catalog, Keyspace, SchemaChange, TableSettings};
 use model::{
-    ClusteringKey, ClusteringRow, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId, TableSchema,
+    ClusteringKey, ClusteringRow, IndexTerms, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId,
+    TableSchema,
 };
 use protocol::CqlError;
 use reader::{
-    CompactReader, Fragment, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage, ReadCommand,
-    ReadSpec, Reader, Source, Step, UnfinishedPartition,
+    CompactReader, Fragment, IndexQuery, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage,
+    ReadCommand, ReadSpec, Reader, Source, Step, UnfinishedPartition,
 };
 use uuid::Uuid;
 
@@ -39,6 +40,8 @@ pub struct MemoryCoordinator {
     page_rows_max: Cell<u64>,
     /// Pages end at random after one in this number of rows, live or dead.
     early_ends: RefCell<Option<(Rng, u64)>>,
+    /// Reads of secondary indexes leave out every row that does not match.
+    exact_indexes: Cell<bool>,
     result_limits: Cell<ResultLimits>,
     batch_limits: Cell<BatchLimits>,
     warnings: RefCell<Vec<String>>,
@@ -66,6 +69,7 @@ impl MemoryCoordinator {
             gave_way: Cell::new(0),
             page_rows_max: Cell::new(u64::MAX),
             early_ends: RefCell::default(),
+            exact_indexes: Cell::default(),
             result_limits: Cell::default(),
             batch_limits: Cell::new(BatchLimits::DEFAULT),
             warnings: RefCell::default(),
@@ -96,6 +100,12 @@ impl MemoryCoordinator {
     /// turns this off.
     pub fn set_early_ends(&self, seed: u64, one_in: u64) {
         *self.early_ends.borrow_mut() = (one_in > 0).then(|| (Rng::new(seed), one_in));
+    }
+
+    /// Sets whether reads of secondary indexes leave out every row that does not match. Otherwise they return
+    /// all rows, as storage also may.
+    pub fn set_exact_indexes(&self, is_exact: bool) {
+        self.exact_indexes.set(is_exact);
     }
 
     pub fn set_batch_limits(&self, limits: BatchLimits) {
@@ -139,7 +149,10 @@ impl MemoryCoordinator {
         };
         let now_s = command.now_s.unwrap_or((self.now_us.get() / 1_000_000) as u32);
         let source = self.table(command.table);
-        let partitions = walked(&table.schema, &source, command, now_s);
+        let mut partitions = walked(&table.schema, &source, command, now_s);
+        if let Some(query) = command.index.as_deref().filter(|_| self.exact_indexes.get()) {
+            partitions.iter_mut().for_each(|partition| retain_matches(&table.schema, query, partition));
+        }
         let mut early_ends = self.early_ends.borrow_mut();
         let ends_early = || early_ends.as_mut().is_some_and(|(rng, one_in)| rng.chance(1, *one_in));
         Ok(cut(command, partitions, self.page_rows_max.get(), ends_early))
@@ -202,6 +215,31 @@ fn walked(
         out.push(partition);
     }
     out
+}
+
+/// Removes the rows that do not satisfy all clauses of the query.
+fn retain_matches(schema: &TableSchema, query: &IndexQuery, partition: &mut Walked) {
+    for clause in &query.clauses {
+        let index = schema.indexes.iter().find(|index| index.id == clause.index).expect("an index");
+        let terms = IndexTerms::new(schema, index).expect("an index of the table");
+        let mut of_partition = false;
+        let mut take = |term: Vec<u8>| of_partition |= clause.contains(&term);
+        terms.of_partition_key(&partition.key, &mut take);
+        terms.of_static_row(&partition.static_row, &mut take);
+        if terms.is_per_partition() && of_partition {
+            continue;
+        }
+        for (key, row) in &mut partition.rows {
+            let mut matches = false;
+            if let Some(row) = row {
+                terms.of_row(key, row, &mut |term: Vec<u8>| matches |= clause.contains(&term));
+            }
+            if !matches {
+                *row = None;
+            }
+        }
+        partition.is_live = partition.rows.iter().any(|(_, row)| row.is_some());
+    }
 }
 
 fn fragments(reader: &mut dyn Reader) -> Vec<Fragment> {
