@@ -61,6 +61,10 @@ pub enum Content {
     CqlMetrics,
     SystemProperties,
     Snapshots,
+    /// Built secondary indexes of all kinds.
+    BuiltIndexes,
+    /// Storage-attached indexes.
+    AttachedIndexes,
     Settings,
     VirtualKeyspaces,
     VirtualTables,
@@ -164,7 +168,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         },
     ),
     (
-        Content::Nothing,
+        Content::BuiltIndexes,
         Definition {
             keyspace: SYSTEM,
             name: "IndexInfo",

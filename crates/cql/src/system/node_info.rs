@@ -63,6 +63,8 @@ pub struct NodeInfo {
     /// Scheduling groups.
     pub groups: Vec<GroupInfo>,
     pub snapshots: Vec<SnapshotInfo>,
+    /// Secondary indexes that are not built yet.
+    pub unbuilt_indexes: Vec<Uuid>,
     pub prepared: Vec<PreparedInfo>,
     /// The latest traces, oldest first.
     pub traces: Vec<Arc<Trace>>,
@@ -270,6 +272,7 @@ impl NodeInfo {
             caches: vec![],
             groups: vec![],
             snapshots: vec![],
+            unbuilt_indexes: vec![],
             prepared: vec![],
             traces: vec![],
         }

@@ -42,6 +42,7 @@ pub struct MemoryCoordinator {
     early_ends: RefCell<Option<(Rng, u64)>>,
     /// Reads of secondary indexes leave out every row that does not match.
     exact_indexes: Cell<bool>,
+    index_reads: Cell<u64>,
     result_limits: Cell<ResultLimits>,
     batch_limits: Cell<BatchLimits>,
     warnings: RefCell<Vec<String>>,
@@ -70,6 +71,7 @@ impl MemoryCoordinator {
             page_rows_max: Cell::new(u64::MAX),
             early_ends: RefCell::default(),
             exact_indexes: Cell::default(),
+            index_reads: Cell::default(),
             result_limits: Cell::default(),
             batch_limits: Cell::new(BatchLimits::DEFAULT),
             warnings: RefCell::default(),
@@ -108,6 +110,11 @@ impl MemoryCoordinator {
         self.exact_indexes.set(is_exact);
     }
 
+    /// Number of reads of secondary indexes since the last call.
+    pub fn index_reads(&self) -> u64 {
+        self.index_reads.take()
+    }
+
     pub fn set_batch_limits(&self, limits: BatchLimits) {
         self.batch_limits.set(limits);
     }
@@ -143,6 +150,7 @@ impl MemoryCoordinator {
 
     fn page(&self, command: &ReadCommand) -> Result<Page, CqlError> {
         self.reads.set(self.reads.get() + 1);
+        self.index_reads.set(self.index_reads.get() + u64::from(command.index.is_some()));
         let catalog = self.catalog.borrow();
         let Some(table) = catalog.table_by_id(command.table) else {
             return Err(CqlError::Server(format!("no table with id {}", command.table)));

@@ -77,6 +77,7 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
             });
             info.sstable_tasks = tasks.collect();
         }
+        Content::BuiltIndexes | Content::AttachedIndexes => {}
         Content::Caches => info.caches = caches(&node::report(shard).await?),
         Content::ThreadPools => info.groups = groups(&node::report(shard).await?),
         Content::Snapshots => {

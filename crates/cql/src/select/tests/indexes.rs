@@ -5,7 +5,7 @@ use base::rng::Rng;
 
 use super::*;
 use crate::restriction::NEEDS_FILTERING;
-use crate::{Coordinator, Outcome, Prepared};
+use crate::{Coordinator, Prepared};
 
 /// Two equal tables of two keyspaces, `ix` with indexes and `no` without.
 struct Db {
@@ -30,10 +30,12 @@ impl Db {
         db
     }
 
-    fn try_run(&self, text: &str) -> Result<Outcome, CqlError> {
+    /// Executes a statement and returns its warnings.
+    fn try_run(&self, text: &str) -> Result<Vec<String>, CqlError> {
         let prepared = Prepared::new(&self.node.catalog(), Some("ix"), text)?;
-        let run = prepared.execute(&self.node, &Default::default(), &execution(None, None), &mut vec![]);
-        block_on_ready(run)
+        let (values, execution, mut warnings) = (Default::default(), execution(None, None), vec![]);
+        block_on_ready(prepared.execute(&self.node, &values, &execution, &mut warnings))?;
+        Ok(warnings)
     }
 
     #[track_caller]
@@ -242,6 +244,28 @@ fn what_indexes_do_not_serve_is_refused_in_cassandras_words() {
 }
 
 #[test]
+fn the_order_of_nearest_neighbours_needs_an_index_that_is_not_built() {
+    let db = Db::new(&[]);
+    db.run("CREATE TABLE near (k int PRIMARY KEY, v vector<float, 2>, i vector<int, 2>, w int)");
+    for (order, expect) in [
+        ("v ANN OF [1, 2]", "ANN ordering by vector requires the column to be indexed"),
+        ("i ANN OF [1, 2]", "ANN ordering is only supported on float vector indexes"),
+        ("w ANN OF [1, 2]", "ANN ordering is only supported on float vector indexes"),
+        ("v ANN OF [1, 2] DESC", "Descending ANN ordering is not supported"),
+        ("v ANN OF [1, 2], k", "ANN ordering does not support any other ordering"),
+        ("v ANN OF [1, 2], i ANN OF [1, 2]", "Cannot specify more than one ANN ordering"),
+    ] {
+        db.refused(&format!("SELECT * FROM ix.near ORDER BY {order} LIMIT 2"), expect);
+    }
+    assert_eq!(
+        db.try_run("CREATE INDEX ON near (v) USING 'sai'"),
+        Err(CqlError::Invalid(
+            "Vector indexes are not supported yet: column v cannot be indexed".to_string()
+        ))
+    );
+}
+
+#[test]
 fn rows_are_found_by_every_part_of_a_value() {
     let db = Db::new(&[
         "ON t (v)",
@@ -308,6 +332,32 @@ fn texts_are_compared_as_the_index_analyses_them() {
     db.gives("SELECT w FROM ix.t WHERE e CONTAINS 'QuIcK'", &["Quick", "QUICK"]);
     db.gives("SELECT w FROM ix.t WHERE m CONTAINS KEY 'SLOW'", &["slow"]);
     db.gives("SELECT w FROM ix.t WHERE p = 1 AND q = 1 AND c = 1 AND w = 'quick'", &["QUICK"]);
+}
+
+#[test]
+fn values_that_no_index_takes_are_refused() {
+    let db = Db::new(&["i ON t (w)", "ON t (e)", "ON t (keys(m))"]);
+    let text = |len: usize| "x".repeat(len);
+    let row = |column: &str, value: String| {
+        format!("INSERT INTO t (p, q, c, d, {column}) VALUES (1, 1, 1, 1, {value})")
+    };
+    let refused = |statement: String, expect: &str| {
+        assert_eq!(db.try_run(&statement), Err(CqlError::Invalid(expect.to_string())));
+    };
+    let expect = "Cannot index value of size 65535 for index i on ix.t(w) (maximum allowed size=65535)";
+    refused(row("w", format!("'{}'", text(65_535))), expect);
+    refused(format!("UPDATE t SET w = '{}' WHERE p = 1 AND q = 1 AND c = 1 AND d = 1", text(65_535)), expect);
+    refused(format!("BEGIN BATCH {}; APPLY BATCH", row("w", format!("'{}'", text(65_535)))), expect);
+    refused(row("w", format!("'{}'", text(65_535))) + " IF NOT EXISTS", expect);
+    db.run(&row("w", format!("'{}'", text(65_534))));
+    let db = Db::new(&["ON t (w) USING 'sai'", "ON t (full(f)) USING 'sai'", "ON t (values(m)) USING 'sai'"]);
+    assert_eq!(db.try_run(&row("w", format!("'{}'", text(1024)))), Ok(vec![]));
+    let warning = "Guardrail sai_string_term_size violated: Value of column 'w' has size 1025, this exceeds the \
+                   warning threshold of 1024.";
+    assert_eq!(db.try_run(&row("w", format!("'{}'", text(1025)))), Ok(vec![warning.to_string()]));
+    let error = "Guardrail sai_string_term_size violated: Value of column 'w' has size 8193, this exceeds the \
+                 failure threshold of 8192.";
+    assert_eq!(db.try_run(&row("w", format!("'{}'", text(8193)))), Err(CqlError::Invalid(error.to_string())));
 }
 
 const INDEXES: [&str; 20] = [
@@ -440,7 +490,7 @@ fn rows_are_those_of_a_table_without_indexes() {
             }
         }
     }
-    assert!(with_index > 700, "statements with an index: {with_index}");
-    assert!(without_filtering > 200, "of them without ALLOW FILTERING: {without_filtering}");
-    assert!(rows_seen > 1_500, "rows: {rows_seen}");
+    assert!(with_index > 400, "statements with an index: {with_index}");
+    assert!(without_filtering > 100, "of them without ALLOW FILTERING: {without_filtering}");
+    assert!(rows_seen > 1_000, "rows: {rows_seen}");
 }
