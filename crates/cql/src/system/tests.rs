@@ -327,7 +327,7 @@ fn indexes_are_shown_with_their_state() {
     let rows = |info: &NodeInfo, table: &str, columns: &[&str]| {
         let (page, schema) = (read_all(&catalog, info, table), schema(&catalog, table));
         let text = |row: &model::ClusteringRow| {
-            let name = String::from_utf8(row.key.values().next().unwrap().to_vec()).unwrap();
+            let name = String::from_utf8(row.key.values().last().unwrap().to_vec()).unwrap();
             let cells = columns.iter().map(|column| value(&schema, &row.row, column).unwrap_or_default());
             std::iter::once(name).chain(cells).collect::<Vec<_>>().join(" ").replace('\'', "")
         };
