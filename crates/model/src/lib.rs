@@ -7,12 +7,13 @@ pub mod cell;
 pub mod clustering;
 pub mod codec;
 pub mod counter;
-pub mod index;
+pub mod index_definition;
 pub mod key;
 #[cfg(test)]
 mod laws;
 pub mod options;
 pub mod partition;
+pub mod postings;
 pub mod purge;
 pub mod range_tombstone;
 pub mod row;
@@ -25,10 +26,11 @@ pub mod types;
 
 pub use cell::Cell;
 pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
-pub use index::{IndexDefinition, IndexKind, IndexPart, IndexTerms, TermAnalysis};
+pub use index_definition::{IndexDefinition, IndexKind, IndexPart, TermAnalysis};
 pub use key::{PartitionKey, PartitionRange, RingPosition};
 pub use options::{Codec, Compression, TableOptions};
 pub use partition::{Mutation, Partition};
+pub use postings::IndexTerms;
 pub use purge::Purge;
 pub use range_tombstone::{RangeTombstone, RangeTombstoneChange, RangeTombstones};
 pub use row::{ClusteringRow, ColumnData, ComplexCells, Liveness, PathCell, Row};
@@ -36,3 +38,9 @@ pub use schema::{Column, ColumnId, ColumnKind, KeyColumn, TableId, TableSchema};
 pub use small_bytes::SmallBytes;
 pub use tombstone::{NO_DELETION_TIME_S, NO_TIMESTAMP_US, Tombstone};
 pub use types::CqlType;
+
+/// Secondary indexes: definitions, terms and postings.
+pub mod index {
+    pub use crate::index_definition::*;
+    pub use crate::postings::*;
+}

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::clustering::{ClusteringPrefix, ClusteringRange, Position, Side};
-use crate::index::{IndexDefinition, IndexTerms};
+use crate::index_definition::IndexDefinition;
 use crate::options::TableOptions;
 use crate::types::CqlType;
 
@@ -175,6 +175,15 @@ impl TableSchema {
     /// The static or regular column with this name.
     pub fn column_named(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    fn check_index(&self, index: &IndexDefinition) -> Result<(), String> {
+        let keys = self.partition_key.iter().chain(&self.clustering).map(|key| (&key.name, &key.ty));
+        let mut columns = keys.chain(self.columns.iter().map(|column| (&column.name, &column.ty)));
+        match columns.find(|(name, _)| **name == index.column) {
+            Some((_, ty)) => index.term_type(ty).map(drop),
+            None => Err(format!("the table has no column {}", index.column)),
+        }
     }
 
     /// One more than the highest column id ever used.
@@ -467,7 +476,10 @@ impl TableBuilder {
             has_counters: counters > 0,
         };
         for (at, index) in schema.indexes.iter().enumerate() {
-            IndexTerms::new(&schema, index)?;
+            if let Err(why) = schema.check_index(index) {
+                let table = schema.full_name();
+                return Err(SchemaError(format!("table {table}: index {}: {why}", index.name)));
+            }
             if schema.indexes[..at].iter().any(|other| other.id == index.id || other.name == index.name) {
                 return Err(SchemaError(format!(
                     "table {}: two indexes have the name or the id of {}",

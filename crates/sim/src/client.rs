@@ -108,6 +108,8 @@ pub struct Client {
     /// Tombstones are dropped soon. Then every write is younger than those before, as the engine may expect of a
     /// write that comes when a tombstone's time is over.
     pub purges: bool,
+    /// The tables get secondary indexes.
+    pub has_indexes: bool,
     pub excuses: Excuses,
     /// Files are damaged: reads may fail, and must not show anything wrong.
     pub is_decayed: bool,
@@ -138,7 +140,10 @@ impl Client {
         purges: bool,
         clock: SimClock,
     ) -> Self {
+        let mut rng = rng;
+        let has_indexes = rng.fork().chance(2, 3);
         Self {
+            has_indexes,
             rng,
             history,
             tables: vec![],

@@ -15,6 +15,8 @@ pub enum Checker {
     Meanwhile,
     /// The pages of a read, with other work between them, are together what one read would show.
     Pages,
+    /// What a secondary index finds is what a scan finds and a filter leaves.
+    Indexes,
     /// Over damaged files a read shows what is right, or an error.
     Decay,
     /// Conditional writes and counters have an order that explains each answer.
@@ -40,11 +42,12 @@ pub enum Checker {
 }
 
 impl Checker {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Restart,
         Self::Running,
         Self::Meanwhile,
         Self::Pages,
+        Self::Indexes,
         Self::Decay,
         Self::Linear,
         Self::Schema,

@@ -28,6 +28,7 @@ pub mod client;
 pub mod content;
 pub mod decay;
 pub mod failure;
+pub mod indexes;
 pub mod known;
 pub mod linear;
 pub mod ops;

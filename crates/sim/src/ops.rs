@@ -23,6 +23,7 @@ use uuid::Uuid;
 use crate::client::{Client, PendingChange};
 use crate::content;
 use crate::failure::Checker;
+use crate::indexes;
 use crate::known::KnownTable;
 use crate::registers;
 use crate::upkeep;
@@ -406,7 +407,7 @@ pub async fn read_next(
 }
 
 /// All pages of a read.
-async fn read_pages(
+pub async fn read_pages(
     shard: &Shard,
     client: &SharedClient,
     command: &ReadCommand,
@@ -442,6 +443,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
             (command, known.schema.clone())
         };
         let read = read_pages(&shard, &client, &command).await;
+        let whole = read.clone().unwrap_or_default();
         let compared = read.and_then(|found| {
             let mut client = client.borrow_mut();
             let known = client.table(id).expect("nothing changes the schema meanwhile");
@@ -464,6 +466,13 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
                 client.fail(Checker::Running, difference);
                 return;
             }
+        }
+        let has_indexes = client.borrow().has_indexes;
+        if has_indexes
+            && let Err(difference) = indexes::compare(&shard, &client, &schema, whole).await
+        {
+            client.borrow_mut().fail(Checker::Indexes, difference);
+            return;
         }
     }
 }

@@ -37,6 +37,7 @@ pub const PROMISES: &[Promise<Checker>] = &[
         Checker::Pages,
         "a page without parked readers loses the rest of its partition",
     ),
+    Promise::new("index_candidates", Checker::Indexes, "a read by index leaves out a candidate"),
     Promise::new("chunk_checksum", Checker::Decay, "checksums of chunks are not compared"),
     Promise::new("partition_lock", Checker::Linear, "conditional writes and counters take no lock"),
     Promise::new("schema_whole", Checker::Schema, "a change of the schema is stored without its last part"),

@@ -10,6 +10,7 @@ use sstable::component::index::{IndexEntry, PromotedIndex};
 use sstable::component::messina::MessinaInfo;
 use sstable::component::partitions_db::{PartitionPayload, PartitionsFooter};
 use sstable::component::rows_db::{RowsEntry, RowsPayload};
+use sstable::component::secondary_index;
 use sstable::component::statistics::Statistics;
 use sstable::component::summary::Summary;
 use sstable::component::trie::Node;
@@ -23,7 +24,7 @@ pub fn examine(data: &[u8]) {
     let [component, version, bytes @ ..] = data else { return };
     let version = Version::ALL[usize::from(*version) % Version::ALL.len()];
     let len = bytes.len();
-    match component % 12 {
+    match component % 13 {
         0 => {
             let Ok(statistics) = Statistics::decode(bytes, version) else { return };
             let _ = statistics.compaction.cardinality();
@@ -63,6 +64,19 @@ pub fn examine(data: &[u8]) {
         8 => drop(digest::decode(bytes)),
         9 => drop(toc::decode(bytes)),
         10 => drop(MessinaInfo::decode(bytes)),
+        12 => {
+            let _ = secondary_index::decode(bytes);
+            // The checksum of a block is one that a fuzzer cannot guess.
+            let Ok(content) = u32::try_from(bytes.len()) else { return };
+            let mut block = content.to_be_bytes().to_vec();
+            block.push(0);
+            block.extend_from_slice(bytes);
+            for level in [0, 1] {
+                block.truncate(secondary_index::BLOCK_HEAD_BYTES + len);
+                block[4] = level;
+                let _ = secondary_index::decode_block(&crate::with_crc(&block), 1 << 20, 1);
+            }
+        }
         _ => {
             let _ = RawPrefix::decode(&mut base::bytes::Take::new(bytes), FIXED);
             if let Ok(name) = std::str::from_utf8(bytes)

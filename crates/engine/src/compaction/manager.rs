@@ -296,6 +296,7 @@ impl Manager {
         for managed in tables {
             self.start_reshard(&managed);
             self.start_reshape(&managed);
+            self.start_index_build(&managed);
             while self.may_ask(&managed) && self.start_next(&managed) {}
         }
     }

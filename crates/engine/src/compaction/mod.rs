@@ -8,6 +8,7 @@
 //! - `reshard`, `reshape`: SSTables from elsewhere are brought to the shards that own them, and into the strategy's
 //!   form;
 //! - [`verify`]: what is damaged is found and put aside; [`scrub`]: and what of it is sound takes its place;
+//! - `index_build`: SSTables get the secondary indexes that they lack;
 //! - `sample`: how much a merge would free, from a small part of it;
 //! - `operations`: what users ask for; [`report`], [`history`]: what they are shown;
 //! - `compaction_log`: the lines of `log_all`.
@@ -17,6 +18,7 @@ pub mod error;
 mod futile;
 pub mod history;
 mod host;
+mod index_build;
 pub mod job;
 mod lifecycle;
 pub mod manager;

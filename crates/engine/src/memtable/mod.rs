@@ -2,11 +2,13 @@
 //!
 //! - `tree`: the sorted map with free snapshots that holds partitions, and in each the rows;
 //! - `partition`: one partition, and how a write changes it;
-//! - `reader`: reading a snapshot, forward and reverse.
+//! - `reader`: reading a snapshot, forward and reverse;
+//! - `index`: the terms of a secondary index.
 //!
 //! **Invariants:** a reader never sees half of a mutation, and what it holds does not change while others
 //! write. `charged_bytes` is what the memtable has asked of the allocator, to the byte.
 
+mod index;
 mod partition;
 mod reader;
 pub(crate) mod tree;
@@ -17,9 +19,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ::reader::{ReadSpec, Reader, Source};
+use model::index::IndexId;
 use model::{Cell as ColumnCell, ColumnData, ColumnId, Mutation, PartitionKey, Row, TableSchema, Tombstone};
 use reader::{MemtableReader, PartitionReader};
 
+pub use index::{MemIndex, MemIndexEntry};
 use partition::MemPartition;
 use tree::Tree;
 
@@ -78,11 +82,15 @@ pub struct Memtable {
     /// Memory behind the partitions, beyond the nodes of `partitions` itself.
     below_bytes: Cell<usize>,
     least: Cell<LeastTimes>,
+    /// Of the indexes that the table had when the first write came.
+    indexes: RefCell<Vec<Rc<MemIndex>>>,
 }
 
 impl Memtable {
     pub fn new(schema: Arc<TableSchema>) -> Self {
+        let indexes = MemIndex::of(&schema).into_iter().map(Rc::new).collect();
         Self {
+            indexes: RefCell::new(indexes),
             schema: RefCell::new(schema),
             partitions: RefCell::default(),
             below_bytes: Cell::new(0),
@@ -119,8 +127,20 @@ impl Memtable {
         schema
     }
 
+    /// ALTER TABLE. An index that is new is without the writes that are here, and so it is not made here.
     pub fn set_schema(&self, schema: Arc<TableSchema>) {
+        if self.is_empty() {
+            *self.indexes.borrow_mut() = MemIndex::of(&schema).into_iter().map(Rc::new).collect();
+        } else {
+            let is_kept = |index: &Rc<MemIndex>| schema.indexes.iter().any(|kept| kept.id == index.id());
+            self.indexes.borrow_mut().retain(is_kept);
+        }
         *self.schema.borrow_mut() = schema;
+    }
+
+    /// The index, if all writes are in it.
+    pub fn index(&self, id: IndexId) -> Option<Rc<MemIndex>> {
+        self.indexes.borrow().iter().find(|index| index.id() == id).cloned()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -137,14 +157,18 @@ impl Memtable {
 
     /// Gives the memory back in small lots, one for each step of the iterator: all at once it takes long.
     pub fn take_apart(self) -> impl Iterator<Item = ()> {
-        self.partitions.into_inner().take_apart().map(|lot| {
+        // An index that a read has open goes with the read.
+        let indexes = self.indexes.into_inner().into_iter().filter_map(Rc::into_inner);
+        let partitions = self.partitions.into_inner().take_apart().map(|lot| {
             black_box(lot.iter().map(|(_, partition)| partition.touch()).sum::<u64>());
-        })
+        });
+        partitions.chain(indexes.flat_map(MemIndex::take_apart))
     }
 
     /// Bytes asked of the allocator and still held.
     pub fn charged_bytes(&self) -> usize {
-        self.partitions.borrow().heap_bytes() + self.below_bytes.get()
+        let of_indexes: usize = self.indexes.borrow().iter().map(|index| index.charged_bytes()).sum();
+        self.partitions.borrow().heap_bytes() + self.below_bytes.get() + of_indexes
     }
 
     pub fn least_times(&self) -> LeastTimes {
@@ -164,6 +188,7 @@ impl Memtable {
             .iter()
             .for_each(|change| least.see_tombstone(change.tombstone));
         self.least.set(least);
+        self.indexes.borrow().iter().for_each(|index| index.add(&key, &partition));
 
         let mut partitions = self.partitions.borrow_mut();
         let key_bytes = key.heap_bytes();

@@ -50,7 +50,7 @@ pub use deadline::Deadline;
 pub use flush::{flush, sync};
 pub use large_data::large_data;
 pub use read::{read, sstables_of_key};
-pub use report::{read_diagnostics, read_semaphores, report, table_messages, table_reports};
+pub use report::{index_states, read_diagnostics, read_semaphores, report, table_messages, table_reports};
 pub use schema::{change_schema, make_dirs, publish};
 pub use snapshot::snapshot;
 pub use snapshot::store::{Clear, SnapshotReport, clear as clear_snapshots, list as snapshots};

@@ -1,5 +1,6 @@
 //! What shards and tables have and do, from every shard.
 
+use model::TableId;
 use runtime::Shard;
 
 use super::of_all;
@@ -8,6 +9,7 @@ use crate::read::admission::SemaphoreReport;
 use crate::report::{ShardReport, TableReport};
 use crate::shard::EngineShard;
 use crate::table::Table;
+use crate::table::indexes::IndexState;
 
 /// What `of` reports of every table on any shard, each message once: its unreadable SSTables, what was rebuilt of them.
 pub async fn table_messages(
@@ -26,6 +28,21 @@ pub async fn table_messages(
 /// What every shard has and does.
 pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     of_all(shard, |engine| Ok(engine.report())).await
+}
+
+/// What all shards together have of each secondary index of the table, in the order of the table's definition.
+pub async fn index_states(shard: &Shard, table: TableId) -> Result<Vec<IndexState>, EngineError> {
+    let of_shards =
+        of_all(shard, move |engine| Ok(engine.table(table).map_or(vec![], |table| table.index_states())))
+            .await?;
+    let mut all: Vec<IndexState> = vec![];
+    for state in of_shards.into_iter().flatten() {
+        match all.iter_mut().find(|known| known.name == state.name) {
+            Some(known) => known.merge(&state),
+            None => all.push(state),
+        }
+    }
+    Ok(all)
 }
 
 /// What the reads of every shard are doing, for people: a text for each semaphore of each shard.

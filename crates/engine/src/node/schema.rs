@@ -142,6 +142,10 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                 if known.schema() != table.schema {
                     known.set_schema(table.schema.clone());
                 }
+                if known.is_flush_due_for_indexes() {
+                    // An index is built of SSTables. The flush goes on by itself.
+                    drop(engine.flushes().seal(&known));
+                }
                 known.set_caching(table.settings.caches_rows());
                 if !known.is_read_only() {
                     engine.compactions().set_table(&known, &table.settings);

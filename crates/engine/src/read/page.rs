@@ -9,11 +9,12 @@ use std::sync::Arc;
 use base::broken;
 use model::{ClusteringRange, PartitionKey, PartitionRange, Purge, RingPosition, TableSchema};
 use reader::{
-    CompactReader, FilterReader, Keep, Page, PagingState, Permit, ReadCommand, ReadSpec, Reader,
+    CompactReader, FilterReader, IndexQuery, Keep, Page, PagingState, Permit, ReadCommand, ReadSpec, Reader,
     ReversingReader, Tracer, UnfinishedPartition,
 };
 use runtime::{IoClass, Shard};
 
+use super::index::IndexReader;
 use super::page_builder::PageBuilder;
 use crate::error::EngineError;
 use crate::sharder::OwnedTokens;
@@ -26,14 +27,14 @@ use crate::table::open_read::OpenRead;
 /// Beside the page is what this one leaves open, if there is a next one.
 pub async fn read_table(
     shard: &Shard,
-    table: &Table,
+    table: &Rc<Table>,
     command: &ReadCommand,
     bounds: &Bounds,
     parked: Option<OpenRead>,
 ) -> Result<(Page, Option<OpenRead>), EngineError> {
     table.check_readable()?;
     let io_class = shard.current_group().io_class();
-    let sources = TableSources { table, bypass_cache: command.bypass_cache, io_class };
+    let sources = TableSources { shard, table, bypass_cache: command.bypass_cache, io_class };
     read_sources(shard, &sources, command, bounds, parked).await
 }
 
@@ -64,7 +65,9 @@ fn open(
 ) -> OpenRead {
     let owned = sources.owned_tokens();
     let wants: Box<dyn FnMut(&PartitionKey) -> bool> = Box::new(move |key| owned.has(key.token()));
-    let filtered = FilterReader::new(merged(sources, spec, command.buffered_reverse_bytes_max), wants);
+    let indexed = command.index.as_ref().and_then(|query| sources.index_reader(spec, query));
+    let reader = indexed.unwrap_or_else(|| merged(sources, spec, command.buffered_reverse_bytes_max));
+    let filtered = FilterReader::new(reader, wants);
     let reader = CompactReader::new(filtered, Purge::nothing(now_s), Keep::Live);
     OpenRead { schema: spec.schema.clone(), reader, partition: None, is_rest }
 }
@@ -76,12 +79,19 @@ pub trait PageSources {
     /// A reader over each source that may have something of what is wanted; at least one.
     fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>>;
 
+    /// A reader of what may match the query; `None`: there are no indexes here.
+    fn index_reader(&self, spec: &ReadSpec, query: &Arc<IndexQuery>) -> Option<Box<dyn Reader>> {
+        let _ = (spec, query);
+        None
+    }
+
     /// The partitions that are read; others are somebody else's.
     fn owned_tokens(&self) -> OwnedTokens;
 }
 
 struct TableSources<'a> {
-    table: &'a Table,
+    shard: &'a Shard,
+    table: &'a Rc<Table>,
     bypass_cache: bool,
     /// That of the group in whose name is read.
     io_class: IoClass,
@@ -94,6 +104,11 @@ impl PageSources for TableSources<'_> {
 
     fn readers(&self, spec: &ReadSpec) -> Vec<Box<dyn Reader>> {
         self.table.readers(spec, self.bypass_cache, self.io_class)
+    }
+
+    fn index_reader(&self, spec: &ReadSpec, query: &Arc<IndexQuery>) -> Option<Box<dyn Reader>> {
+        let Self { shard, table, bypass_cache, io_class } = self;
+        Some(Box::new(IndexReader::new(shard, table, spec, query, *bypass_cache, *io_class)))
     }
 
     fn owned_tokens(&self) -> OwnedTokens {

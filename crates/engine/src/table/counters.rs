@@ -118,10 +118,21 @@ impl SSTableCounters {
     }
 }
 
+/// Reads that named secondary indexes.
+#[derive(Default)]
+pub struct IndexCounters {
+    /// Reads that used an index, and those that read in order instead.
+    pub reads: Cell<u64>,
+    pub scans: Cell<u64>,
+    /// Rows and partitions that the indexes named.
+    pub candidates: Cell<u64>,
+}
+
 /// What a table's part on one shard counts.
 #[derive(Default)]
 pub struct TableCounters {
     pub sstables: Rc<SSTableCounters>,
+    pub index: IndexCounters,
     /// Pages read.
     pub reads: LatencyCounter,
     /// Mutations written, until they were durable.

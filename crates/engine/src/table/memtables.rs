@@ -84,7 +84,7 @@ impl Memtables {
     }
 
     /// The active one, then the sealed ones, oldest first.
-    pub(super) fn for_each<'a>(&self, mut f: impl FnMut(&Rc<LoggedMemtable>, bool) + 'a) {
+    pub(crate) fn for_each<'a>(&self, mut f: impl FnMut(&Rc<LoggedMemtable>, bool) + 'a) {
         f(&self.active.borrow(), false);
         self.sealed.borrow().iter().for_each(|sealed| f(sealed, true));
     }

@@ -3,6 +3,7 @@
 //! - [`memtables`]: the active one, the sealed ones, and what their flushes leave in the log;
 //! - [`sstable_set`]: the SSTables that are read, and those that are not;
 //! - [`files`]: opening, linking and removing the SSTables of the table's directory, and their manifest;
+//! - [`indexes`]: which sources have the secondary indexes;
 //! - `sources`: which of all these a read has to open;
 //! - [`parked`], [`open_read`]: reads between two of their pages;
 //! - [`validate`]: what a write must be so that it can be stored;
@@ -18,6 +19,7 @@
 pub mod counters;
 pub mod dropped;
 pub mod files;
+pub mod indexes;
 pub mod large_data_log;
 pub mod lost;
 pub mod memtables;

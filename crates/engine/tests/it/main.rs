@@ -10,6 +10,7 @@ mod faults;
 mod futile;
 mod garbage;
 mod history;
+mod indexes;
 mod job_faults;
 mod large_data;
 mod levels;

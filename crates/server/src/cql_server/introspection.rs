@@ -20,6 +20,7 @@ use engine::shard::EngineShard;
 use engine::table::counters::Latencies;
 use model::TableSchema;
 use runtime::{CpuGroup, Shard};
+use uuid::Uuid;
 
 use super::CqlShard;
 
@@ -77,7 +78,9 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
             });
             info.sstable_tasks = tasks.collect();
         }
-        Content::BuiltIndexes | Content::AttachedIndexes => {}
+        Content::BuiltIndexes | Content::AttachedIndexes => {
+            info.unbuilt_indexes = unbuilt_indexes(shard).await?;
+        }
         Content::Caches => info.caches = caches(&node::report(shard).await?),
         Content::ThreadPools => info.groups = groups(&node::report(shard).await?),
         Content::Snapshots => {
@@ -100,6 +103,18 @@ fn uptime_s(shard: &Shard, info: &NodeInfo) -> u64 {
 fn memory_inside(uses: Vec<MemoryUse>) -> ShardInside {
     let of_class = |it: MemoryUse| (it.class.to_string(), it.bytes, it.limit_bytes);
     ShardInside { memory: uses.into_iter().map(of_class).collect(), ..ShardInside::default() }
+}
+
+/// The secondary indexes that some memtable or SSTable does not have yet.
+async fn unbuilt_indexes(shard: &Shard) -> Result<Vec<Uuid>, EngineError> {
+    let catalog = node::catalog(shard)?;
+    let mut unbuilt = vec![];
+    for schema in catalog.all_tables().map(|table| &table.schema).filter(|it| !it.indexes.is_empty()) {
+        let states = node::index_states(shard, schema.id).await?;
+        let is_unbuilt = |name: &str| states.iter().any(|state| state.name == name && !state.is_queryable());
+        unbuilt.extend(schema.indexes.iter().filter(|it| is_unbuilt(&it.name)).map(|it| it.id));
+    }
+    Ok(unbuilt)
 }
 
 async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {

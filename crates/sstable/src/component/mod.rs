@@ -17,6 +17,7 @@ pub mod large_data;
 pub mod messina;
 pub mod partitions_db;
 pub mod rows_db;
+pub mod secondary_index;
 pub mod statistics;
 pub mod summary;
 pub mod toc;

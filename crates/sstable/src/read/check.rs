@@ -121,6 +121,13 @@ impl SSTable {
         let passes = if depth == Depth::Rows { 3 } else { 2 };
         let total = self.data_bytes() * passes;
         self.check_digest(class, watcher, total).await?;
+        for id in self.secondary_indexes() {
+            if let Some(index) = self.secondary_index(id)
+                && let Err(error) = index.check(class).await
+            {
+                watcher.found(error.into())?;
+            }
+        }
         if depth == Depth::Components {
             self.check_chunks(class, watcher, total).await?;
         }

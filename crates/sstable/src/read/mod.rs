@@ -12,6 +12,7 @@
 //! index            entries of Index.db
 //! promoted         the blocks of a large partition
 //! trie             Partitions.db, Rows.db
+//! secondary        postings of a secondary index
 //! entries          parsed pages of Index.db
 //! window           the bytes that a reader parses; room: their buffer
 //! chunked          chunks of a file, verified and decompressed
@@ -37,6 +38,7 @@ mod row;
 mod row_index;
 mod salvage;
 mod scan;
+mod secondary;
 mod seek;
 mod sstable;
 #[cfg(test)]
@@ -51,5 +53,6 @@ pub use cache::{ChunkCache, DiskReads};
 pub use check::{CheckReport, CheckWatcher, Depth};
 pub use error::SSTableError;
 pub use salvage::{Salvage, SalvageLosses, Salvaged};
+pub use secondary::{PostingCursor, SecondaryIndex};
 pub use sstable::{SSTable, SSTableSource};
 pub use walk::{BlockBounds, IndexBlockEntry, IndexPartition, IndexWalk, IndexedRows, PositionedScan};

@@ -16,6 +16,7 @@ use super::entries::EntryPages;
 use super::error::SSTableError;
 use super::index::IndexCursor;
 use super::partition_index::PartitionIndex;
+use super::secondary::SecondaryIndex;
 use super::sstable::SSTable;
 use super::trie::{PartitionTrie, PartitionTrieCursor};
 use super::unfiltered::Bases;
@@ -26,6 +27,7 @@ use crate::component::crc::ChunkCrcs;
 use crate::component::filter::{FP_CHANCE_MIN, Filter};
 use crate::component::messina::MessinaInfo;
 use crate::component::partitions_db::PartitionsFooter;
+use crate::component::secondary_index;
 use crate::component::statistics::{MURMUR3_PARTITIONER, Statistics};
 use crate::component::summary::{Spacing, Summary, SummaryBuilder};
 use crate::component::{FormatError, digest, toc};
@@ -253,6 +255,7 @@ pub(super) async fn open(
         PartitionIndex::Trie(trie) => (&trie.footer.first_key[..], &trie.footer.last_key[..]),
     };
     let (first_key, last_key) = (PartitionKey::new(first_key), PartitionKey::new(last_key));
+    let secondary = open_secondary(&mut opening, data.file_bytes(), cache).await?;
     Ok(Rc::new(SSTable {
         dir: dir.to_owned(),
         name,
@@ -270,7 +273,30 @@ pub(super) async fn open(
         maps: RefCell::new(ColumnMaps::default()),
         point_reads: Cell::new(0),
         digest,
+        secondary: RefCell::new(secondary),
     }))
+}
+
+/// The secondary indexes that TOC.txt lists. One that is missing or damaged is left out; the engine builds it
+/// again.
+async fn open_secondary(
+    opening: &mut Opening<'_>,
+    data_bytes: u64,
+    cache: &Rc<ChunkCache>,
+) -> Result<Vec<Rc<SecondaryIndex>>, SSTableError> {
+    let listed: Vec<Component> = opening.components.clone();
+    let mut opened = vec![];
+    for (component, id) in listed.into_iter().filter_map(|it| secondary_index::id_of(&it).map(|id| (it, id)))
+    {
+        let (files, dir, name, class) = (opening.files, opening.dir, &opening.name, opening.class);
+        let index = SecondaryIndex::open(files, dir, name, id, data_bytes, cache, class).await;
+        match index {
+            // It was dropped, or a crash came just before it got its name.
+            Err(SSTableError::Missing { .. }) => {}
+            index => opened.extend(keep_or_rebuild(index, component, &mut opening.rebuilt)?),
+        }
+    }
+    Ok(opened)
 }
 
 type BigIndex = (ChunkedFile, Summary, Option<Filter>);

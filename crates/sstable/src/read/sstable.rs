@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use model::index::IndexId;
 use model::{ClusteringPrefix, ClusteringRange, PartitionKey, PartitionRange, Position, TableSchema};
 use reader::{ReadSpec, Reader, Source};
 use runtime::{Files, IoClass};
@@ -20,6 +21,7 @@ use super::parse::{FailedReader, Parser};
 use super::partition_index::PartitionIndex;
 use super::partitions::SSTableReader;
 use super::scan::ScanReader;
+use super::secondary::SecondaryIndex;
 use super::unfiltered::Bases;
 use super::window::Fetch;
 use crate::component::compression_info::CompressionInfo;
@@ -52,6 +54,8 @@ pub struct SSTable {
     pub(super) point_reads: Cell<u64>,
     /// CRC-32 of Data.db, as stored in Digest.crc32.
     pub(super) digest: Option<u32>,
+    /// The secondary indexes of which there is a sound component.
+    pub(super) secondary: RefCell<Vec<Rc<SecondaryIndex>>>,
 }
 
 impl SSTable {
@@ -229,6 +233,41 @@ impl SSTable {
     pub fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
         self.data.count_fetched_in(bytes);
         self.index.count_fetched_in(bytes);
+    }
+
+    /// The component of a secondary index; `None` if there is none, or if it was damaged when it was opened.
+    pub fn secondary_index(&self, id: IndexId) -> Option<Rc<SecondaryIndex>> {
+        self.secondary.borrow().iter().find(|index| index.id() == id).cloned()
+    }
+
+    /// The secondary indexes of which there is a component.
+    pub fn secondary_indexes(&self) -> Vec<IndexId> {
+        self.secondary.borrow().iter().map(|index| index.id()).collect()
+    }
+
+    /// Bytes of the components of secondary indexes on disk.
+    pub fn secondary_index_bytes(&self) -> u64 {
+        self.secondary.borrow().iter().map(|index| index.file_bytes()).sum()
+    }
+
+    /// Opens the component of an index that has been published since the SSTable was opened.
+    pub async fn open_secondary_index(
+        &self,
+        files: &Files,
+        id: IndexId,
+        cache: &Rc<ChunkCache>,
+        class: IoClass,
+    ) -> Result<(), SSTableError> {
+        let (dir, bytes) = (&self.dir, self.data_bytes());
+        let opened = SecondaryIndex::open(files, dir, &self.name, id, bytes, cache, class).await?;
+        self.forget_secondary_index(id);
+        self.secondary.borrow_mut().push(opened);
+        Ok(())
+    }
+
+    /// The component is not used any more. Cursors that have it open go on.
+    pub fn forget_secondary_index(&self, id: IndexId) {
+        self.secondary.borrow_mut().retain(|index| index.id() != id);
     }
 
     /// Counts a read of a single partition that opens this SSTable.

@@ -27,6 +27,7 @@ mod output_file;
 mod partition;
 mod row;
 mod seal;
+mod secondary;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -38,5 +39,6 @@ pub use from_reader::write_reader;
 pub use large::LargeDataLimits;
 pub use options::{WriteOptions, Written};
 pub use seal::{CleanedUp, clean_up, remove_sstable, remove_sstables, seal_all};
+pub use secondary::{build_index, publish_index, remove_index};
 pub(crate) use writer::INDEX_PAGE_BYTES;
 pub use writer::SSTableWriter;

@@ -47,6 +47,8 @@ pub struct WriteOptions {
     pub large_data: LargeDataLimits,
     /// Current time in milliseconds since 1970, recorded with large data.
     pub now_ms: i64,
+    /// Memory in which the entries of each secondary index are sorted; more entries are sorted in parts.
+    pub index_run_bytes: usize,
 }
 
 impl WriteOptions {
@@ -75,6 +77,7 @@ impl WriteOptions {
             io_class,
             large_data: LargeDataLimits::default(),
             now_ms: 0,
+            index_run_bytes: super::secondary::RUN_BYTES,
         }
     }
 

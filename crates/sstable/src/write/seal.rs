@@ -275,6 +275,7 @@ pub async fn clean_up(files: &Files, dir: &Path) -> Result<CleanedUp, FileError>
     if !done.removed.is_empty() {
         files.sync_dir(dir).await?;
     }
+    super::secondary::clean_up(files, dir).await?;
     Ok(done)
 }
 

@@ -19,11 +19,13 @@ use super::options::{WriteOptions, Written};
 use super::output_file::OutputFile;
 use super::partition::PartitionEncoder;
 use super::seal;
+use super::secondary::SecondaryIndexWriter;
 use crate::component::crc::ChunkCrcsBuilder;
 use crate::component::digest;
 use crate::component::filter::Filter;
 use crate::component::index::IndexEntry;
 use crate::component::messina::MessinaInfo;
+use crate::component::secondary_index;
 use crate::component::statistics::{
     MURMUR3_PARTITIONER, SerializationHeader, Statistics, StatsCollector, ValidationMetadata,
 };
@@ -76,6 +78,8 @@ pub struct SSTableWriter {
     index: OutputFile,
     index_entry: Vec<u8>,
     index_crcs: ChunkCrcsBuilder,
+    /// Of the table's secondary indexes.
+    secondary: Vec<SecondaryIndexWriter>,
     summary: SummaryBuilder,
     key_hashes: KeyHashes,
     partitions: u64,
@@ -153,7 +157,10 @@ impl Place {
     /// Removes the written files, sealed or not.
     async fn remove(&self) -> Result<(), FileError> {
         seal::unseal(&self.files, &self.dir, &self.name).await?;
-        seal::remove_components(&self.files, &self.dir, &self.name, &self.components).await
+        let indexes = self.components.iter().filter_map(secondary_index::id_of);
+        let mut components = self.components.clone();
+        components.extend(indexes.map(secondary_index::temporary));
+        seal::remove_components(&self.files, &self.dir, &self.name, &components).await
     }
 
     /// Removes the written files and returns `error`.
@@ -175,7 +182,10 @@ impl SSTableWriter {
         options: WriteOptions,
     ) -> Result<Self, WriteError> {
         assert!(name.version.is_writable(), "version {} is not written", name.version);
-        let components = options.components();
+        let mut components = options.components();
+        let toc = components.len() - 1;
+        let ids = schema.indexes.iter().map(|index| secondary_index::component(index.id));
+        components.splice(toc..toc, ids);
         let place = Place { files: files.clone(), dir: dir.to_owned(), name, components };
         match Self::create_files(&place, &options).await {
             Ok(open) => Ok(Self::new(place, schema, options, open)),
@@ -202,6 +212,12 @@ impl SSTableWriter {
             stats.add_commit_log_interval(*start, *end);
         }
         let data = DataFile::new(data, options.compression.as_ref(), place.name.version);
+        let secondary = |index| {
+            let (class, run_bytes) = (options.io_class, options.index_run_bytes);
+            let Place { files, dir, name, .. } = &place;
+            SecondaryIndexWriter::new(files, dir, name, &schema, index, class, run_bytes)
+        };
+        let secondary = schema.indexes.iter().map(secondary).collect();
         Self {
             place,
             contents,
@@ -217,6 +233,7 @@ impl SSTableWriter {
             index,
             index_entry: vec![],
             index_crcs: ChunkCrcsBuilder::new(INDEX_PAGE_BYTES),
+            secondary,
             summary: SummaryBuilder::new(options.summary),
             key_hashes: KeyHashes::default(),
             partitions: 0,
@@ -232,7 +249,8 @@ impl SSTableWriter {
     /// After an error only [`Self::abort`] may follow. Asserts that partitions and positions rise, and that
     /// fragments follow the order within a partition.
     pub fn push(&mut self, fragment: Fragment) -> Result<(), WriteError> {
-        let Self { encoder, data, stats, .. } = self;
+        let Self { encoder, data, stats, secondary, .. } = self;
+        secondary.iter_mut().for_each(|index| index.push(&fragment));
         match fragment {
             Fragment::PartitionStart { key, tombstone } => encoder.start(key, tombstone, stats),
             Fragment::Static(row) => encoder.push_static(&row, data, stats)?,
@@ -266,7 +284,9 @@ impl SSTableWriter {
     /// Whether full buffers should be written by [`Self::write_out`]. Further pushes before that use more
     /// memory.
     pub fn wants_write(&self) -> bool {
-        self.data.wants_write() || self.index.wants_write()
+        self.data.wants_write()
+            || self.index.wants_write()
+            || self.secondary.iter().any(SecondaryIndexWriter::wants_write)
     }
 
     /// The name of the SSTable.
@@ -289,6 +309,10 @@ impl SSTableWriter {
     pub async fn write_out(&mut self) -> Result<(), WriteError> {
         self.data.write_full().await?;
         self.index.write_full().await?;
+        for index in self.secondary.iter_mut().filter(|index| index.wants_write()) {
+            // On the heap: it is rare, and every write would be as large.
+            Box::pin(index.write_out()).await?;
+        }
         Ok(())
     }
 
@@ -345,6 +369,7 @@ impl SSTableWriter {
             data,
             index,
             index_crcs,
+            secondary,
             summary,
             key_hashes,
             ..
@@ -355,6 +380,11 @@ impl SSTableWriter {
             finish_both(data, index).await?;
         let mut unsynced = vec![contents, file, index];
         let mut total_bytes = stored_bytes + index_bytes;
+        for index in secondary {
+            let (file, bytes) = index.finish(stored_bytes).await?;
+            unsynced.push(file);
+            total_bytes += bytes;
+        }
         if matches!(chunks, ChunkIndex::Compression { .. }) {
             stats.set_compression(stored_bytes, uncompressed_bytes);
         }
@@ -459,7 +489,7 @@ async fn build_filter(key_hashes: KeyHashes, fp_chance: f64) -> Filter {
 }
 
 /// Yields once to the other ready tasks of the shard.
-async fn let_others_run() {
+pub(super) async fn let_others_run() {
     let mut yielded = false;
     std::future::poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {

@@ -4,6 +4,7 @@ mod contents;
 mod crash;
 mod golden;
 mod large;
+mod secondary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,6 +7,10 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::index_definition::{
+    IndexDefinition, IndexKind, IndexPart, TermAnalysis, encode_entry, encode_term, entry_bounds,
+    term_is_ordered,
+};
 use crate::types::{CollectionBuilder, CqlType, build_tuple};
 use crate::{
     Cell, ClusteringKey, ColumnData, ComplexCells, Liveness, PartitionKey, PathCell, Row, TableSchema,

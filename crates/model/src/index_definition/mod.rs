@@ -1,25 +1,20 @@
-//! Secondary indexes of a table: their definitions, and the terms under which rows are found.
+//! Definitions of secondary indexes, and the byte form of terms.
 //!
 //! An index maps a *term* to *postings*. A term is a value of the indexed column in a byte form that compares
-//! with `memcmp` as the values compare in CQL ([`encode_term`]). A posting names a row, or a whole partition if
-//! the column is static or part of the partition key. [`IndexTerms`] returns the terms of data; it is used by
-//! the writer of an SSTable, by the memtable and by the planner of reads, which therefore agree.
-//!
-//! Postings are *candidates*: data of one source is indexed without a look at the other sources, so a posting
-//! may name a row whose value was overwritten, deleted or has expired. A reader of an index reads the row and
-//! compares. The opposite never occurs: a row that a read returns with a value is under its term in the source
-//! that holds the value.
+//! with `memcmp` as the values compare in CQL ([`encode_term`]). What a posting is, and which terms data have,
+//! is in `postings`.
 
 mod analysis;
-#[cfg(test)]
-mod laws;
 mod term;
-mod terms;
 
 use uuid::Uuid;
 
+use crate::types::CqlType;
+
 pub use term::{encode_entry, encode_term, entry_bounds, term_is_ordered};
-pub use terms::{IndexTarget, IndexTerms};
+
+/// Identifies an index: [`IndexDefinition::id`].
+pub type IndexId = Uuid;
 
 /// The kind of an index, which decides the statements that it serves and its form in `system_schema.indexes`.
 /// The storage of all kinds is the same.
@@ -80,7 +75,7 @@ impl Default for TermAnalysis {
 pub struct IndexDefinition {
     /// Identifies the index in file names. An index that is dropped and created again gets another id, so
     /// files of the old one are never taken for those of the new one.
-    pub id: Uuid,
+    pub id: IndexId,
     pub name: String,
     pub kind: IndexKind,
     /// Name of the indexed column: partition key, clustering, static or regular.
@@ -93,7 +88,7 @@ pub struct IndexDefinition {
 
 impl IndexDefinition {
     /// An index of a column's value without options.
-    pub fn new(id: Uuid, name: impl Into<String>, kind: IndexKind, column: impl Into<String>) -> Self {
+    pub fn new(id: IndexId, name: impl Into<String>, kind: IndexKind, column: impl Into<String>) -> Self {
         Self {
             id,
             name: name.into(),
@@ -109,5 +104,29 @@ impl IndexDefinition {
     #[must_use]
     pub fn of_part(self, part: IndexPart) -> Self {
         Self { part, ..self }
+    }
+
+    /// The type of the terms' values for a column of this type: the column's type, or the type of its elements,
+    /// keys or values; for entries a tuple of key and value. Errors: the reason why there is no such index.
+    pub fn term_type(&self, column: &CqlType) -> Result<CqlType, String> {
+        let ty = column.without_reversed();
+        if ty.is_counter() {
+            return Err(format!("{} is a counter, which cannot be indexed", self.column));
+        }
+        Ok(match (self.part, ty) {
+            (IndexPart::Value | IndexPart::Full, ty) if !ty.is_multi_cell() => ty.clone(),
+            (IndexPart::Values, CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
+                CqlType::clone(element)
+            }
+            (IndexPart::Values, CqlType::Map { entry, .. }) => entry.1.clone(),
+            (IndexPart::Keys, CqlType::Map { entry, .. }) => entry.0.clone(),
+            (IndexPart::Entries, CqlType::Map { entry, .. }) => {
+                CqlType::tuple([entry.0.clone(), entry.1.clone()])
+            }
+            _ => {
+                let (column, part) = (&self.column, self.part);
+                return Err(format!("{column} of type {} has no {part:?}", ty.to_java_name()));
+            }
+        })
     }
 }

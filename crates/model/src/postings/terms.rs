@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{IndexDefinition, IndexPart, TermAnalysis, encode_entry, encode_term};
 use crate::cell::Cell;
 use crate::clustering::ClusteringKey;
+use crate::index_definition::{IndexDefinition, IndexPart, TermAnalysis, encode_entry, encode_term};
 use crate::key::{PartitionKey, split_composite_key};
 use crate::row::{ColumnData, Row};
 use crate::schema::{ColumnId, ColumnKind, SchemaError, TableSchema};
@@ -55,11 +55,9 @@ impl IndexTerms {
             return fail(format!("the table has no column {name}"));
         };
         let column_type = column_type.without_reversed().clone();
-        if column_type.is_counter() {
-            return fail(format!("{name} is a counter, which cannot be indexed"));
-        }
-        let Some(term_type) = term_type(&column_type, index.part) else {
-            return fail(format!("{name} of type {} has no {:?}", column_type.to_java_name(), index.part));
+        let term_type = match index.term_type(&column_type) {
+            Ok(term_type) => term_type,
+            Err(why) => return fail(why),
         };
         Ok(Self {
             index: index.clone(),
@@ -106,7 +104,7 @@ impl IndexTerms {
         encode_entry(&self.key_term(key), &value_term)
     }
 
-    /// The term of a map's key, for [`super::entry_bounds`].
+    /// The term of a map's key, for [`crate::index::entry_bounds`].
     pub fn key_term(&self, key: &[u8]) -> Vec<u8> {
         let CqlType::Map { entry, .. } = &self.column_type else { return vec![] };
         encode_term(&entry.0, key, self.analysis)
@@ -193,23 +191,6 @@ impl IndexTerms {
             },
         }
     }
-}
-
-/// The type of the indexed part; `None` if the type has no such part.
-fn term_type(column: &CqlType, part: IndexPart) -> Option<CqlType> {
-    Some(match (part, column) {
-        (IndexPart::Value, ty) if !ty.is_multi_cell() => ty.clone(),
-        (IndexPart::Full, ty) if !ty.is_multi_cell() => ty.clone(),
-        (IndexPart::Values, CqlType::List { element, .. } | CqlType::Set { element, .. }) => {
-            CqlType::clone(element)
-        }
-        (IndexPart::Values, CqlType::Map { entry, .. }) => entry.1.clone(),
-        (IndexPart::Keys, CqlType::Map { entry, .. }) => entry.0.clone(),
-        (IndexPart::Entries, CqlType::Map { entry, .. }) => {
-            CqlType::tuple([entry.0.clone(), entry.1.clone()])
-        }
-        _ => return None,
-    })
 }
 
 /// Whether the cell has a value: it is not a tombstone, and its value was not removed after expiry. A cell
