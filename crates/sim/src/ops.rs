@@ -468,9 +468,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
             }
         }
         let has_indexes = client.borrow().has_indexes;
-        if has_indexes
-            && let Err(difference) = indexes::compare(&shard, &client, &schema, whole).await
-        {
+        if has_indexes && let Err(difference) = indexes::compare(&shard, &client, &schema, whole).await {
             client.borrow_mut().fail(Checker::Indexes, difference);
             return;
         }
