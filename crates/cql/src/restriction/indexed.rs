@@ -47,6 +47,8 @@ struct Answered {
 #[derive(Clone, Debug)]
 pub struct IndexedRestrictions {
     answered: Vec<Answered>,
+    /// Why Cassandra refuses one of the restrictions beside an index.
+    refusal: Option<&'static str>,
 }
 
 impl Indexes {
@@ -102,7 +104,16 @@ impl Indexes {
             let has_attached = found.iter().any(is_attached);
             answered.extend(found.into_iter().filter(|one| !has_attached || is_attached(one)));
         }
-        (!answered.is_empty()).then_some(IndexedRestrictions { answered })
+        let refusal = restrictions.iter().find_map(|restriction| match &restriction.test {
+            Test::Slice(_) if restriction.columns.len() > 1 => {
+                Some("Multi-column slice restrictions cannot be used for filtering.")
+            }
+            Test::In(_) if restriction.columns.len() > 1 => {
+                Some("IN restrictions are not supported on indexed columns")
+            }
+            _ => None,
+        });
+        (!answered.is_empty()).then_some(IndexedRestrictions { answered, refusal })
     }
 }
 
@@ -119,8 +130,12 @@ impl IndexedRestrictions {
     /// Evaluates the clauses of an execution; `None` if no clause excludes any row.
     ///
     /// # Errors
-    /// A value is null, unset, or longer than 64 KiB.
+    /// A value is null, unset, or longer than 64 KiB, or a restriction of several columns has to be tested row
+    /// by row, which Cassandra does not do beside an index.
     pub fn query(&self, schema: &TableSchema, env: &Env<'_>) -> Result<Option<Arc<IndexQuery>>, CqlError> {
+        if let Some(refusal) = self.refusal {
+            return invalid!("{refusal}");
+        }
         let mut clauses = Vec::with_capacity(self.answered.len());
         for one in &self.answered {
             clauses.extend(one.clause(schema, env)?);

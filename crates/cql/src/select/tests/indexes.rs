@@ -236,6 +236,16 @@ fn what_indexes_do_not_serve_is_refused_in_cassandras_words() {
     ] {
         db.refused(&format!("SELECT * FROM ix.t WHERE expr({name}, 'x')"), expect);
     }
+    let several = "SELECT * FROM ix.t WHERE v = 1 AND";
+    db.refused(
+        &format!("{several} (c, d) > (1, 1) ALLOW FILTERING"),
+        "Multi-column slice restrictions cannot be used for filtering.",
+    );
+    db.refused(
+        &format!("{several} (c, d) IN ((1, 1), (2, 2)) ALLOW FILTERING"),
+        "IN restrictions are not supported on indexed columns",
+    );
+    db.gives(&format!("{several} p = 1 AND q = 1 AND (c, d) > (1, 1)"), &[]);
     let long = "x".repeat(65_536);
     db.refused(
         &format!("SELECT * FROM ix.t WHERE w = '{long}'"),
