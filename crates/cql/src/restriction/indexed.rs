@@ -236,15 +236,10 @@ fn supports(schema: &TableSchema, index: &IndexTerms, restriction: &Restriction)
     let ty = restriction.columns[at].ty(schema);
     let is_collection = ty.is_multi_cell() && ty.is_collection();
     let part = definition.part;
-    let is_set = matches!(ty, CqlType::Set { .. });
     let is_answered = match (&restriction.test, definition.kind) {
         (Test::In(_) | Test::Like(_), _) => false,
         (Test::Eq(_), _) => !is_collection,
         (Test::Contains(_), _) => is_collection && part == IndexPart::Values,
-        // Cassandra's first kind of index finds the elements of a set as its keys.
-        (Test::ContainsKey(_), IndexKind::Secondary) => {
-            is_collection && (part == IndexPart::Keys || is_set && part == IndexPart::Values)
-        }
         (Test::ContainsKey(_), _) => is_collection && part == IndexPart::Keys,
         (Test::Entry { .. }, _) => is_collection && part == IndexPart::Entries,
         (Test::Slice(_), IndexKind::StorageAttached) => part == IndexPart::Value && has_ranges(ty),
