@@ -2,7 +2,8 @@
 //! contain only types.
 //!
 //! `cql` itself executes CREATE KEYSPACE, CREATE TYPE, CREATE TABLE, ALTER and DROP in memory. A keyspace
-//! that is named but not created is made. Statements that read or write data are refused.
+//! that is named but not created is made. CREATE INDEX and DROP INDEX are skipped: nothing here has an index, and
+//! files of Cassandra have kinds that are not built. Statements that read or write data are refused.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -37,6 +38,11 @@ pub fn parse_schema(text: &str, keyspace: Option<&str>) -> Result<Catalog, Strin
     for statement in split_statements(text) {
         let line = text[..statement.start].matches('\n').count() + 1;
         let wrong = |error: CqlError| format!("line {line}: {error}");
+        if let Ok(parsed) = parse(statement.text)
+            && matches!(parsed.statement, Statement::CreateIndex(_) | Statement::DropIndex(_))
+        {
+            continue;
+        }
         schema.make_named_keyspace(statement.text, keyspace.as_deref()).map_err(wrong)?;
         let prepared =
             Prepared::new(&schema.catalog(), keyspace.as_deref(), statement.text).map_err(wrong)?;
@@ -156,6 +162,9 @@ mod tests {
         assert!(parse_schema(elsewhere, None).unwrap().keyspace("a").is_some());
         assert_eq!(catalog.schema("ks", "t").unwrap().clustering.len(), 1);
         assert!(catalog.schema("other", "u").is_some());
+        let indexed = "CREATE TABLE ks.t (p int PRIMARY KEY, v int);\n\
+                       CREATE CUSTOM INDEX i ON ks.t (v) USING 'org.apache.cassandra.index.sasi.SASIIndex';";
+        assert!(parse_schema(indexed, None).unwrap().schema("ks", "t").unwrap().indexes.is_empty());
         let error =
             parse_schema("CREATE TABLE a.b (p int PRIMARY KEY);\nSELECT * FROM a.b", None).unwrap_err();
         assert!(error.starts_with("line 2: ") && error.contains("only CREATE"), "{error}");

@@ -49,9 +49,10 @@ const FOLLOWERS: &[(&str, &[&str])] = &[
     ("BYPASS", &["CACHE"]),
     ("CAPTURE", &["OFF"]),
     ("CLUSTERING", &["ORDER BY"]),
-    ("CREATE", &["KEYSPACE", "TABLE", "TYPE"]),
+    ("CREATE", &["CUSTOM INDEX", "INDEX", "KEYSPACE", "TABLE", "TYPE"]),
+    ("CUSTOM", &["INDEX"]),
     ("ALTER", &["KEYSPACE", "TABLE", "TYPE"]),
-    ("DROP", &["KEYSPACE", "TABLE", "TYPE"]),
+    ("DROP", &["INDEX", "KEYSPACE", "TABLE", "TYPE"]),
     ("EXPAND", &["ON", "OFF"]),
     ("FULL", &["SCHEMA"]),
     ("GROUP", &["BY"]),
@@ -69,8 +70,18 @@ const FOLLOWERS: &[(&str, &[&str])] = &[
     ("USING", &["TIMEOUT", "TIMESTAMP", "TTL"]),
 ];
 
-const DESCRIBABLE: &[&str] =
-    &["CLUSTER", "FULL SCHEMA", "KEYSPACE", "KEYSPACES", "SCHEMA", "TABLE", "TABLES", "TYPE", "TYPES"];
+const DESCRIBABLE: &[&str] = &[
+    "CLUSTER",
+    "FULL SCHEMA",
+    "INDEX",
+    "KEYSPACE",
+    "KEYSPACES",
+    "SCHEMA",
+    "TABLE",
+    "TABLES",
+    "TYPE",
+    "TYPES",
+];
 
 const SELECT: &[&str] = &[
     "ALLOW FILTERING",
@@ -100,6 +111,8 @@ const CREATE_TABLE: &[&str] =
 const ALTER_TABLE: &[&str] = &["ADD", "AND", "DROP", "RENAME", "STATIC", "TO", "WITH"];
 const TYPE: &[&str] = &["ADD", "AND", "FROZEN", "RENAME", "TO"];
 const KEYSPACE: &[&str] = &["AND", "WITH"];
+const CREATE_INDEX: &[&str] = &["ON", "USING", "WITH OPTIONS ="];
+const INDEX_TARGETS: &[&str] = &["entries(", "full(", "keys(", "values("];
 
 const NATIVE_TYPES: &[&str] = &[
     "ascii",
@@ -229,14 +242,20 @@ impl Offers<'_> {
         if last == "." {
             return self.within_keyspace(words, &upper);
         }
-        if let [.., "CREATE" | "ALTER" | "DROP", what @ ("TABLE" | "TYPE" | "KEYSPACE")] = upper[..] {
+        if let [.., "CREATE" | "ALTER" | "DROP", what @ ("TABLE" | "TYPE" | "KEYSPACE" | "INDEX")]
+        | [.., "CREATE", "CUSTOM", what @ "INDEX"] = upper[..]
+        {
             if first == "CREATE" {
                 self.words(&["IF NOT EXISTS"]);
+                if what == "INDEX" {
+                    self.words(&["ON"]);
+                }
             } else {
                 self.words(&["IF EXISTS"]);
                 match what {
                     "TABLE" => self.tables(),
                     "TYPE" => self.types(),
+                    "INDEX" => self.indexes(),
                     _ => self.keyspaces(""),
                 }
             }
@@ -270,10 +289,13 @@ impl Offers<'_> {
             (_, "TABLE") => return self.tables(),
             (_, "KEYSPACE" | "USE") => return self.keyspaces(""),
             (_, "TYPE") => return self.types(),
+            ("DESC" | "DESCRIBE", "INDEX") => return self.indexes(),
+            ("CREATE", "ON") => return self.tables(),
             ("DROP", "EXISTS") => {
                 return match upper[1] {
                     "TABLE" => self.tables(),
                     "TYPE" => self.types(),
+                    "INDEX" => self.indexes(),
                     _ => self.keyspaces(""),
                 };
             }
@@ -324,6 +346,14 @@ impl Offers<'_> {
                 self.types();
                 self.words(ALTER_TABLE);
             }
+            ("CREATE", Some("INDEX" | "CUSTOM")) => {
+                if matches!(last, "(" | ",") {
+                    self.columns(statement);
+                    self.as_they_are(INDEX_TARGETS);
+                } else {
+                    self.words(CREATE_INDEX);
+                }
+            }
             ("CREATE" | "ALTER", Some("TYPE")) => {
                 self.as_they_are(NATIVE_TYPES);
                 self.types();
@@ -369,6 +399,11 @@ impl Offers<'_> {
     fn types(&mut self) {
         let types: Vec<String> = self.in_use().iter().flat_map(|inside| inside.types.clone()).collect();
         types.iter().for_each(|name| self.name(name, ""));
+    }
+
+    fn indexes(&mut self) {
+        let indexes: Vec<String> = self.in_use().iter().flat_map(|inside| inside.indexes.clone()).collect();
+        indexes.iter().for_each(|name| self.name(name, ""));
     }
 
     fn keyspaces(&mut self, behind: &str) {
@@ -433,13 +468,15 @@ fn unquoted(word: &str) -> String {
     }
 }
 
-/// Keyspace and name of the table after FROM, INTO, UPDATE or ALTER TABLE.
+/// Keyspace and name of the table after FROM, INTO, UPDATE, ALTER TABLE or CREATE INDEX ON.
 pub fn table_of(statement: &str) -> Option<(Option<String>, String)> {
     let words: Vec<Token> = tokens(statement).filter(|token| token.kind != TokenKind::Comment).collect();
     let at = words.iter().rposition(|token| {
         matches!(
             token.kind,
-            TokenKind::Keyword(Keyword::From | Keyword::Into | Keyword::Update | Keyword::Table)
+            TokenKind::Keyword(
+                Keyword::From | Keyword::Into | Keyword::Update | Keyword::Table | Keyword::On
+            )
         )
     })?;
     let name = |at: usize| {
@@ -466,6 +503,7 @@ mod tests {
         names.add_column("shop", "orders", "order_id", "partition_key");
         names.add_column("system", "local", "key", "partition_key");
         names.keyspaces.get_mut("shop").unwrap().types.push("address".to_string());
+        names.keyspaces.get_mut("shop").unwrap().indexes.push("users_name_idx".to_string());
         names
     }
 
@@ -540,7 +578,7 @@ mod tests {
     fn words_that_follow() {
         check("SELECT * FROM users ORDER |", &["BY"]);
         check("SELECT * FROM users al|", &["allow filtering"]);
-        check("CREATE |", &["KEYSPACE", "TABLE", "TYPE"]);
+        check("CREATE |", &["CUSTOM INDEX", "INDEX", "KEYSPACE", "TABLE", "TYPE"]);
         check("BEGIN |", &["BATCH", "COUNTER BATCH", "UNLOGGED BATCH"]);
         check("INSERT INTO users (id) VALUES (1) IF |", &["NOT EXISTS"]);
         check("INSERT INTO users (id) VALUES (1) USING T|", &["TIMEOUT", "TIMESTAMP", "TTL"]);
@@ -562,6 +600,19 @@ mod tests {
             "ALTER TABLE t WITH compaction = {'class': 'TimeWindowCompactionStrategy', 'max_th",
             &["'max_threshold': "],
         );
+    }
+
+    #[test]
+    fn indexes_by_name_and_by_column() {
+        check("CREATE INDEX |", &["IF NOT EXISTS", "ON"]);
+        check("CREATE CUSTOM INDEX |", &["IF NOT EXISTS", "ON"]);
+        check("CREATE INDEX ON us|", &["users"]);
+        check("CREATE INDEX i ON users (na|", &["name"]);
+        check("CREATE INDEX i ON users (k|", &["keys("]);
+        check("CREATE INDEX i ON users (name) us|", &["using"]);
+        check("DROP INDEX |", &["IF EXISTS", "users_name_idx"]);
+        check("DROP INDEX IF EXISTS u|", &["users_name_idx"]);
+        check("DESCRIBE INDEX u|", &["users_name_idx"]);
     }
 
     #[test]

@@ -69,6 +69,9 @@ CREATE TABLE [IF NOT EXISTS] [keyspace.]name (
 
 CREATE TYPE [IF NOT EXISTS] [keyspace.]name (field type, ...);
 
+CREATE [CUSTOM] INDEX [IF NOT EXISTS] [name] ON [keyspace.]table (column | keys(map) | entries(map) | full(frozen))
+  [USING 'sai'] [WITH OPTIONS = {'case_sensitive': 'false'}];
+
 HELP TYPES lists the types; DESCRIBE TABLE shows a table's options.",
     ),
     (
@@ -77,7 +80,7 @@ HELP TYPES lists the types; DESCRIBE TABLE shows a table's options.",
 ALTER KEYSPACE name WITH ...;
 ALTER TYPE [keyspace.]name ADD field type | RENAME old TO new;",
     ),
-    ("DROP", "DROP KEYSPACE | TABLE | TYPE [IF EXISTS] [keyspace.]name;"),
+    ("DROP", "DROP KEYSPACE | TABLE | TYPE | INDEX [IF EXISTS] [keyspace.]name;"),
     ("TRUNCATE", "TRUNCATE [TABLE] [keyspace.]table;\n\nRemoves all rows."),
     ("USE", "USE keyspace;\n\nTable names without a keyspace then refer to this keyspace."),
     (
@@ -89,7 +92,8 @@ list<t>  set<t>  map<k, v>  tuple<a, b>  vector<t, n>  frozen<t>  and types made
     (
         "DESCRIBE",
         "DESCRIBE KEYSPACES | TABLES | TYPES | CLUSTER
-DESCRIBE [FULL] SCHEMA | KEYSPACE [name] | TABLE [keyspace.]name | TYPE [keyspace.]name | name
+DESCRIBE [FULL] SCHEMA | KEYSPACE [name] | TABLE [keyspace.]name | TYPE [keyspace.]name
+         | INDEX [keyspace.]name | name
 
 Prints names, or the statements that create the objects again.",
     ),

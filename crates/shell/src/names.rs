@@ -1,4 +1,4 @@
-//! Names of keyspaces, tables, columns and types, read from the server's schema tables.
+//! Names of keyspaces, tables, columns, types and indexes, read from the server's schema tables.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,7 @@ pub struct Names {
 pub struct KeyspaceNames {
     pub tables: BTreeMap<String, Vec<ColumnName>>,
     pub types: Vec<String>,
+    pub indexes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,11 @@ impl Names {
         for row in rows(session, "SELECT keyspace_name, type_name FROM system_schema.types")? {
             if let [keyspace, user_type] = row.as_slice() {
                 names.add_keyspace(keyspace).types.push(user_type.clone());
+            }
+        }
+        for row in rows(session, "SELECT keyspace_name, index_name FROM system_schema.indexes")? {
+            if let [keyspace, index] = row.as_slice() {
+                names.add_keyspace(keyspace).indexes.push(index.clone());
             }
         }
         Ok(names)

@@ -291,6 +291,30 @@ pub(crate) const CASSANDRA_TABLES: &[(Content, CompactDefinition)] = &[
         },
     ),
     (
+        Content::AttachedIndexes,
+        CompactDefinition {
+            keyspace: VIEWS_KS,
+            name: "sai_column_indexes",
+            comment: "storage-attached column index metadata",
+            partition_key: &["keyspace_name"],
+            clustering: &["index_name"],
+            columns: "analyzer text; column_name text; is_building boolean; is_queryable boolean; is_string boolean; \
+                  table_name text",
+        },
+    ),
+    (
+        Content::AttachedIndexes,
+        CompactDefinition {
+            keyspace: VIEWS_KS,
+            name: "indexes",
+            comment: "storage-attached column index metadata, under the name of Cassandra 5.0's documentation",
+            partition_key: &["keyspace_name"],
+            clustering: &["index_name"],
+            columns: "analyzer text; column_name text; is_building boolean; is_queryable boolean; is_string boolean; \
+                  table_name text",
+        },
+    ),
+    (
         Content::Nothing,
         CompactDefinition {
             keyspace: VIEWS_KS,

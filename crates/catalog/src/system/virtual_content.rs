@@ -43,6 +43,10 @@ pub enum Content {
     CqlMetrics,
     SystemProperties,
     Snapshots,
+    /// Built secondary indexes of all kinds.
+    BuiltIndexes,
+    /// Storage-attached indexes.
+    AttachedIndexes,
     Settings,
     VirtualKeyspaces,
     VirtualTables,

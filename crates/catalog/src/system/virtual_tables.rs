@@ -117,7 +117,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         },
     ),
     (
-        Content::Nothing,
+        Content::BuiltIndexes,
         Definition {
             keyspace: SYSTEM,
             name: "IndexInfo",

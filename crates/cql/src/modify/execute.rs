@@ -16,13 +16,13 @@ use super::batch::{self, SizedWrite};
 use super::change::Change;
 use super::condition::BoundCondition;
 use super::edit::{CounterNode, EditKind};
-use super::json;
 use super::list_path::ListPaths;
 use super::plan::ModifyPlan;
 use super::reply::Reply;
 use super::target::Rows;
 use super::using::Using;
 use super::write::{self, Moment, PartitionWrite, RowAt, Writes};
+use super::{index_limits, json};
 use crate::error::invalid;
 use crate::term::Env;
 use crate::{Coordinator, Decide, Execution, Host, Outcome};
@@ -53,6 +53,7 @@ pub async fn execute<C: Coordinator>(
         && let Some(mutation) = usual(change, coordinator, bound, execution)
     {
         let mutation = mutation?;
+        index_limits::check(&mutation, warnings)?;
         if !mutation.partition.is_empty() {
             coordinator.apply(mutation).await?;
         }
@@ -243,6 +244,9 @@ impl<C: Coordinator> Request<'_, C> {
                 }
             }
         }
+        for write in &writes {
+            index_limits::check(&write.mutation, warnings)?;
+        }
         writes.retain(|write| counts(write) || !write.mutation.partition.is_empty());
         if let Some(kind) = batch {
             let sized: Vec<SizedWrite<'_>> =
@@ -326,6 +330,7 @@ fn resolve(
     for edit in &write.edits {
         edit.resolve(&mut write.mutation, page, node)?;
     }
+    index_limits::check(&write.mutation, &mut vec![])?;
     Ok((!write.mutation.partition.is_empty()).then(|| vec![write.mutation]))
 }
 

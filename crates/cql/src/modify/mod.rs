@@ -15,6 +15,7 @@
 //! | writes that depend on stored data | `edit.rs` |
 //! | IF, and the rows that it returns | `condition.rs`, `reply.rs`, `existing.rs` |
 //! | rules and limits of batches | `batch.rs` |
+//! | limits of indexed values | `index_limits.rs` |
 //! | order of reads and writes | `execute.rs` |
 //!
 //! **Guarantee:** a mutation built here has valid values for the types of its columns, and keys within the
@@ -26,6 +27,7 @@ mod condition;
 mod edit;
 mod execute;
 mod existing;
+mod index_limits;
 mod json;
 mod list_path;
 mod operation;

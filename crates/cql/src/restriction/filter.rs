@@ -7,12 +7,14 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use model::TableSchema;
+use model::index::encode_term;
 use model::types::{CollectionIter, CqlType, MapIter};
+use model::{TableSchema, TermAnalysis};
 use protocol::CqlError;
 use smallvec::SmallVec;
 
 use super::ColumnRef;
+use super::indexed::IndexedRestrictions;
 use super::like::LikePattern;
 use super::relation::{Restriction, Test};
 use super::terms::{Bytes, Terms};
@@ -23,6 +25,8 @@ use crate::term::{Env, Expr, Value};
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
     restrictions: Vec<Restriction>,
+    /// The change of texts before each restriction compares them.
+    analyses: Vec<TermAnalysis>,
 }
 
 /// Filters with the values of an execution.
@@ -36,6 +40,7 @@ struct BoundFilter<'a> {
     columns: SmallVec<[ColumnRef; 2]>,
     types: Vec<CqlType>,
     test: BoundTest<'a>,
+    analysis: TermAnalysis,
 }
 
 type Values<'a> = Vec<Bytes<'a>>;
@@ -52,8 +57,12 @@ enum BoundTest<'a> {
 }
 
 impl Filters {
-    pub(super) fn new(restrictions: Vec<Restriction>) -> Self {
-        Self { restrictions }
+    /// `indexed` decides how the restrictions that indexes answer compare texts.
+    pub(super) fn new(restrictions: Vec<Restriction>, indexed: Option<&IndexedRestrictions>) -> Self {
+        let analysis =
+            |one: &Restriction| indexed.map_or(TermAnalysis::NONE, |indexed| indexed.analysis(one));
+        let analyses = restrictions.iter().map(analysis).collect();
+        Self { restrictions, analyses }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -70,7 +79,7 @@ impl Filters {
     /// # Errors
     /// A value is null, unset or not valid for its column's type.
     pub fn bind<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<BoundFilters<'a>, CqlError> {
-        let bind = |restriction: &'a Restriction| {
+        let bind = |(restriction, analysis): (&'a Restriction, &TermAnalysis)| {
             let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
             let is_counter = restriction.columns[0].ty(schema).is_counter();
             let supported = |expr: &'a Expr, what: &str, name: &str| match expr.evaluate(env)? {
@@ -106,10 +115,13 @@ impl Filters {
                     value: supported(value, "map value", names[0])?,
                 },
             };
-            let types = restriction.columns.iter().map(|column| column.ty(schema).clone()).collect();
-            Ok(BoundFilter { columns: restriction.columns.clone(), types, test })
+            let types: Vec<CqlType> =
+                restriction.columns.iter().map(|column| column.ty(schema).clone()).collect();
+            let test = if analysis.is_none() { test } else { test.analysed(&types[0], *analysis) };
+            Ok(BoundFilter { columns: restriction.columns.clone(), types, test, analysis: *analysis })
         };
-        Ok(BoundFilters { filters: self.restrictions.iter().map(bind).collect::<Result<_, CqlError>>()? })
+        let filters = self.restrictions.iter().zip(&self.analyses).map(bind);
+        Ok(BoundFilters { filters: filters.collect::<Result<_, CqlError>>()? })
     }
 }
 
@@ -130,7 +142,10 @@ impl BoundFilters<'_> {
         self.filters.iter().all(|filter| {
             let values: Option<SmallVec<[Cow<'r, [u8]>; 2]>> =
                 filter.columns.iter().map(|column| value(*column)).collect();
-            values.is_some_and(|values| filter.test.holds(&filter.types, &values))
+            values.is_some_and(|values| match filter.analysis.is_none() {
+                true => filter.test.holds(&filter.types, &values),
+                false => filter.test.holds_analysed(&filter.types[0], &values[0], filter.analysis),
+            })
         })
     }
 }
@@ -162,6 +177,63 @@ impl BoundTest<'_> {
                 })
             }
         }
+    }
+}
+
+/// A text as analysis changes it, so that texts that count as equal are the same bytes.
+fn analysed(ty: &CqlType, text: &[u8], analysis: TermAnalysis) -> Vec<u8> {
+    encode_term(ty, text, analysis)
+}
+
+impl<'a> BoundTest<'a> {
+    /// The same test with its values as analysis changes them. Only tests of equality with texts are analysed.
+    fn analysed(self, ty: &CqlType, analysis: TermAnalysis) -> Self {
+        let (key, value) = element_types(ty);
+        let changed = |ty: &CqlType, value: Bytes<'a>| Cow::Owned(analysed(ty, &value, analysis));
+        match self {
+            Self::Eq(values) => {
+                Self::Eq(values.into_iter().map(|value| Cow::Owned(analysed(ty, &value, analysis))).collect())
+            }
+            Self::Contains(wanted) => Self::Contains(changed(value, wanted)),
+            Self::ContainsKey(wanted) => Self::ContainsKey(changed(key, wanted)),
+            Self::Entry { key: wanted, value: with } => {
+                Self::Entry { key: changed(key, wanted), value: changed(value, with) }
+            }
+            other => other,
+        }
+    }
+
+    /// [`Self::holds`] of a test that [`Self::analysed`] returned.
+    fn holds_analysed(&self, ty: &CqlType, have: &[u8], analysis: TermAnalysis) -> bool {
+        let (key_type, value_type) = element_types(ty);
+        let is = |ty: &CqlType, have: &[u8], wanted: &[u8]| analysed(ty, have, analysis) == wanted;
+        let any_entry = |test: &dyn Fn(&[u8], &[u8]) -> bool| {
+            map_entries(ty, have).is_some_and(|mut entries| entries.any(|(key, value, _)| test(key, value)))
+        };
+        match self {
+            Self::Eq(values) => values.iter().all(|wanted| is(ty, have, wanted)),
+            Self::Contains(wanted) if matches!(ty, CqlType::Map { .. }) => {
+                any_entry(&|_, value| is(value_type, value, wanted))
+            }
+            Self::Contains(wanted) => CollectionIter::new(have).is_ok_and(|mut all| {
+                all.any(|item| matches!(item, Ok(Some(item)) if is(value_type, item, wanted)))
+            }),
+            Self::ContainsKey(wanted) => any_entry(&|key, _| is(key_type, key, wanted)),
+            Self::Entry { key: wanted, value: with } => {
+                any_entry(&|key, value| is(key_type, key, wanted) && is(value_type, value, with))
+            }
+            other => other.holds(std::slice::from_ref(ty), &[Cow::Borrowed(have)]),
+        }
+    }
+}
+
+/// The types of the keys and of the values of a map, or of the elements of a list or set twice; otherwise the
+/// type itself.
+fn element_types(ty: &CqlType) -> (&CqlType, &CqlType) {
+    match ty {
+        CqlType::List { element, .. } | CqlType::Set { element, .. } => (element, element),
+        CqlType::Map { entry, .. } => (&entry.0, &entry.1),
+        ty => (ty, ty),
     }
 }
 

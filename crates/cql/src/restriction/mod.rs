@@ -8,6 +8,7 @@
 //! | selected partitions | `partition.rs` |
 //! | selected rows of a partition | `clustering.rs` |
 //! | filters that are tested row by row | `filter.rs`; LIKE: `like.rs` |
+//! | restrictions that secondary indexes answer | `indexed.rs` |
 //!
 //! Preparing a WHERE checks the rules of the statement. An execution supplies values and receives keys and
 //! ranges.
@@ -18,6 +19,7 @@
 mod clustering;
 mod column;
 mod filter;
+mod indexed;
 mod like;
 mod partition;
 mod relation;
@@ -25,7 +27,9 @@ mod terms;
 
 use std::sync::Arc;
 
+use indexed::{IndexedRestrictions, Indexes};
 use model::{ClusteringKey, ClusteringRange, TableSchema};
+use reader::IndexQuery;
 use smallvec::SmallVec;
 
 pub use clustering::ClusteringRestriction;
@@ -81,6 +85,9 @@ pub struct Restrictions {
     pub partition: PartitionRestriction,
     pub clustering: ClusteringRestriction,
     pub filters: Filters,
+    /// The statement uses secondary indexes, at least one of which answers a restriction.
+    indexed: Option<IndexedRestrictions>,
+    needs_filtering: bool,
 }
 
 impl Restrictions {
@@ -130,9 +137,25 @@ impl Restrictions {
         if rules.statement != StatementKind::Select {
             check_modification(schema, rules, &partition, &filters, token.is_some())?;
         }
+        let is_select = rules.statement == StatementKind::Select;
+        let with_token = token.is_some();
+        let names_partition = is_select && names_one_partition(schema, &partition);
+        let indexes = if is_select { Indexes::of(schema, names_partition) } else { Indexes::none() };
+        let has_clustering_index = indexes.answer_any(schema, &clustering);
+        let has_index = has_clustering_index
+            || indexes.answer_any(schema, &filters)
+            || indexes.answer_any(schema, &partition);
+        let is_without_keys = partition.is_empty() && !with_token;
         let (keys, rest) = partition_keys(schema, partition);
-        let mut needs_filtering = !rest.is_empty() || !filters.is_empty();
-        filters.extend(rest);
+        if !rest.is_empty() && !has_index && !rules.allow_filtering {
+            return invalid!("{NEEDS_FILTERING}");
+        }
+        // As in Cassandra, an index is used if keys alone do not select the partitions, or rows remain to be
+        // tested. The restrictions that indexes and filters test are collected in `tested`.
+        let mut uses_index = has_index && (is_without_keys || !rest.is_empty());
+        let is_key_range = is_without_keys || with_token || !rest.is_empty();
+        let mut tested = rest.clone();
+        let others = std::mem::replace(&mut filters, rest);
 
         if rules.only_static && !clustering.is_empty() {
             return match rules.statement {
@@ -146,17 +169,38 @@ impl Restrictions {
             };
         }
         let (ranges, rest) = clustering::split(clustering);
-        if !rules.allow_filtering || rules.statement != StatementKind::Select {
-            check_prefix(schema, &ranges, &rest)?;
+        if !rules.allow_filtering || !is_select {
+            let is_answered = |one: &&Restriction| indexes.answer(schema, one);
+            match rest.first().filter(|_| has_index) {
+                None => check_prefix(schema, &ranges, &rest)?,
+                Some(first) if !is_answered(&first) => check_after_slice(schema, &ranges, first)?,
+                Some(_) => {}
+            }
         }
-        needs_filtering |= !rest.is_empty();
+        uses_index |= has_index && !rest.is_empty() || has_clustering_index && is_key_range;
+        if uses_index || !rest.is_empty() {
+            tested.extend(ranges.iter().chain(&rest).cloned());
+        }
         filters.extend(rest);
-        let partition = PartitionRestriction::new(keys, token);
-        // Storage cannot find rows of all partitions by their clustering key alone.
-        needs_filtering |= !partition.has_keys() && !ranges.is_empty();
-        if needs_filtering && !rules.allow_filtering {
+        if !others.is_empty() && !has_index && !rules.allow_filtering {
             return invalid!("{NEEDS_FILTERING}");
         }
+        uses_index |= has_index && !others.is_empty();
+        tested.extend(others.iter().cloned());
+        filters.extend(others);
+
+        let partition = PartitionRestriction::new(keys, token);
+        if uses_index && partition.is_in() {
+            return invalid!(
+                "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported"
+            );
+        }
+        let tested: Vec<&Restriction> = tested.iter().collect();
+        let needs_filtering = (is_key_range || uses_index)
+            && (!tested.is_empty() && indexes.need_filtering(schema, &tested)
+                // Storage cannot find rows of all partitions by their clustering key alone.
+                || tested.is_empty() && !ranges.is_empty());
+        let indexed = if uses_index { indexes.choose(schema, &tested) } else { None };
         let clustering = ClusteringRestriction::new(ranges);
         if rules.statement == StatementKind::Update
             && !rules.only_static
@@ -173,8 +217,36 @@ impl Restrictions {
                 .collect();
             return invalid!("Some clustering keys are missing: {}", missing.join(", "));
         }
-        let filters = Filters::new(filters);
-        Ok(Self { schema: Arc::clone(schema), partition, clustering, filters })
+        let filters = Filters::new(filters, indexed.as_ref());
+        let needs_filtering = needs_filtering && !rules.allow_filtering;
+        Ok(Self { schema: Arc::clone(schema), partition, clustering, filters, indexed, needs_filtering })
+    }
+
+    /// Checks that the statement has ALLOW FILTERING if it needs filtering. Cassandra checks ORDER BY before.
+    ///
+    /// # Errors
+    /// The statement tests rows one by one and does not allow filtering.
+    pub fn check_filtering(&self) -> Result<(), CqlError> {
+        if self.needs_filtering {
+            return invalid!("{NEEDS_FILTERING}");
+        }
+        Ok(())
+    }
+
+    /// Whether the statement uses a secondary index.
+    pub fn uses_index(&self) -> bool {
+        self.indexed.is_some()
+    }
+
+    /// Returns the query of secondary indexes; `None` if no index excludes rows.
+    ///
+    /// # Errors
+    /// A value is null, unset, or too long for an index.
+    pub fn index_query(&self, env: &Env<'_>) -> Result<Option<Arc<IndexQuery>>, CqlError> {
+        match &self.indexed {
+            Some(indexed) => indexed.query(&self.schema, env),
+            None => Ok(None),
+        }
     }
 
     /// Returns the selected partitions.
@@ -256,6 +328,15 @@ fn check_modification(
     Ok(())
 }
 
+/// Whether each column of the partition key has a single value.
+fn names_one_partition(schema: &TableSchema, partition: &[Restriction]) -> bool {
+    let has_value = |at: usize| {
+        let is_eq = |one: &&Restriction| matches!(one.test, Test::Eq(_));
+        partition.iter().filter(is_eq).any(|one| one.columns[0] == ColumnRef::PartitionKey(at))
+    };
+    (0..schema.partition_key.len()).all(has_value)
+}
+
 /// Splits the tests into those that give whole partition keys and those that can only filter.
 fn partition_keys(schema: &TableSchema, partition: Vec<Restriction>) -> (Vec<Test>, Vec<Restriction>) {
     let names_key = |restriction: &Restriction| matches!(restriction.test, Test::Eq(_) | Test::In(_));
@@ -278,15 +359,29 @@ fn check_prefix(schema: &TableSchema, ranges: &[Restriction], rest: &[Restrictio
             "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering"
         );
     }
-    if let Some(Restriction { columns, test: Test::Slice(_) }) = ranges.last() {
-        return invalid!(
-            "Clustering column \"{name}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
-            columns[0].name(schema)
-        );
-    }
+    check_after_slice(schema, ranges, first)?;
     let restricted: usize = ranges.iter().map(|restriction| restriction.columns.len()).sum();
     invalid!(
         "PRIMARY KEY column \"{name}\" cannot be restricted as preceding column \"{}\" is not restricted",
         schema.clustering[restricted].name
     )
+}
+
+/// Checks that a restriction of a clustering column that forms no range does not follow a slice.
+fn check_after_slice(
+    schema: &TableSchema,
+    ranges: &[Restriction],
+    first: &Restriction,
+) -> Result<(), CqlError> {
+    let forms_ranges = matches!(first.test, Test::Eq(_) | Test::In(_) | Test::Slice(_));
+    if let Some(Restriction { columns, test: Test::Slice(_) }) = ranges.last()
+        && forms_ranges
+    {
+        return invalid!(
+            "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+            first.columns[0].name(schema),
+            columns[0].name(schema)
+        );
+    }
+    Ok(())
 }

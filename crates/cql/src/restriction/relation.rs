@@ -3,7 +3,7 @@
 //! Source of rules and error messages: Cassandra 4.1 `cql3/SingleColumnRelation.java`,
 //! `MultiColumnRelation.java` and `cql3/restrictions`.
 
-use model::{CqlType, TableSchema};
+use model::{CqlType, IndexKind, TableSchema};
 use protocol::CqlError;
 use smallvec::{SmallVec, smallvec};
 use syntax::{CompareOp, Ident, InValues, Relation, RelationTarget, Term};
@@ -171,7 +171,21 @@ impl Tests {
                 ColumnRef::named(schema, column.as_str())?;
                 invalid!("Unsupported restriction: {} IS NOT NULL", column.as_str())
             }
-            Relation::IndexExpression { index, .. } => invalid!("Index {} not found", index.as_str()),
+            Relation::IndexExpression { index, .. } => {
+                let name = index.as_str();
+                match schema.indexes.iter().find(|known| known.name == name).map(|known| known.kind) {
+                    None => invalid!(
+                        "Invalid index expression, index {name} not found for {}",
+                        schema.full_name()
+                    ),
+                    Some(IndexKind::StorageAttached) => {
+                        invalid!("Index {name} does not support custom expressions")
+                    }
+                    Some(IndexKind::Secondary | IndexKind::Local) => invalid!(
+                        "Only CUSTOM indexes may be used in custom index expressions, {name} is not valid"
+                    ),
+                }
+            }
         }
     }
 

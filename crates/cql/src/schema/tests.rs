@@ -1,5 +1,7 @@
 //! Schema statements on a catalog: their changes, warnings and errors.
 
+mod indexes;
+
 use catalog::{Catalog, Keyspace};
 use model::{Codec, ColumnKind, Compression, CqlType};
 use protocol::{ChangeType, CqlError, SchemaTarget};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use model::key::split_composite_key;
 use model::{ClusteringKey, ClusteringRange, PartitionKey, PartitionRange, TableSchema};
 use protocol::CqlError;
-use reader::{Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};
+use reader::{IndexQuery, Page, PagePlace, PagingState, PartitionPage, ReadCommand, UnfinishedPartition};
 use smallvec::{SmallVec, smallvec};
 
 use super::given::Given;
@@ -42,6 +42,8 @@ const RESULT_BYTES_MAX: usize = 256 << 20;
 pub(super) const READ_ROWS: u64 = 10_000;
 /// Minimum number of rows that a filtering read requests, because few of them pass the filters.
 const FILTER_READ_ROWS: u64 = 1_000;
+/// The same for a read of secondary indexes, most of whose rows pass the filters.
+const INDEX_READ_ROWS: u64 = 100;
 /// Reads of storage after which a page of a filtering read ends, even if it is not full.
 const FILTER_READS_A_PAGE: u32 = 16;
 /// Rows between two calls of [`Host::maybe_yield`]. Processing this many rows takes some microseconds.
@@ -107,6 +109,7 @@ async fn gather<C: Coordinator>(
         );
     }
     let filters = plan.restrictions.filters.bind(&plan.schema, &env)?;
+    let index = plan.restrictions.index_query(&env)?;
     let rows = ResultRows::new(Arc::clone(&plan.metadata));
     let now_s = execution.now_s();
     let is_grouped = plan.grouping.is_some();
@@ -125,8 +128,10 @@ async fn gather<C: Coordinator>(
         plan,
         filters,
         pushes_limits: !is_grouped
+            && index.is_none()
             && plan.restrictions.filters.is_empty()
             && (plan.restrictions.wants_static_only_partitions() || !plan.schema.has_static()),
+        index,
         partitions,
         ranges: Arc::from(ranges.as_slice()),
         now_s,
@@ -171,6 +176,8 @@ async fn gather<C: Coordinator>(
 pub(super) struct Reading<'p, 'a> {
     pub(super) plan: &'p SelectPlan,
     filters: BoundFilters<'a>,
+    /// The conditions that secondary indexes answer.
+    index: Option<Arc<IndexQuery>>,
     /// Every row that storage returns is a row of the result, so storage may count the rows.
     pushes_limits: bool,
     pub(super) partitions: Partitions,
@@ -264,12 +271,14 @@ impl Reading<'_, '_> {
             },
             page_rows: match self.pushes_limits {
                 true => rows.min(limit_rows),
+                false if self.index.is_some() => rows.min(self.remaining).clamp(INDEX_READ_ROWS, READ_ROWS),
                 false => rows.clamp(FILTER_READ_ROWS, READ_ROWS),
             },
             page_bytes: self.limits.page_bytes,
             paging,
             read_id: 0,
             bypass_cache: self.plan.bypass_cache,
+            index: self.index.clone(),
             ..ReadCommand::new(self.plan.schema.id, partitions)
         })
     }

@@ -103,6 +103,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         }
     }
     let order = Order::prepare(&schema, &select.order_by, &restrictions, is_one_row)?;
+    restrictions.check_filtering()?;
     let partition_limit =
         limit::prepare(planner_ref, select.per_partition_limit.as_ref(), &limit::PER_PARTITION)?;
     let limit = limit::prepare(planner_ref, select.limit.as_ref(), &limit::OF_ALL)?;

@@ -1,6 +1,6 @@
 //! ORDER BY: the table's order or its reverse, and merging of several partitions selected by IN.
 
-use model::{ClusteringKey, TableSchema};
+use model::{ClusteringKey, CqlType, TableSchema};
 use protocol::CqlError;
 use syntax::{OrderBy, Ordering};
 
@@ -45,6 +45,10 @@ impl Order {
         if order_by.is_empty() {
             return Ok(Self::default());
         }
+        check_nearest(schema, order_by)?;
+        if restrictions.uses_index() {
+            return invalid!("ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
+        }
         if !restrictions.partition.has_keys() {
             return invalid!(
                 "ORDER BY is only supported when the partition key is restricted by an EQ or an IN."
@@ -62,9 +66,6 @@ impl Order {
             let column = order_by[at].column.as_str();
             let item =
                 order_by.iter().rfind(|other| other.column.as_str() == column).expect("it is one of them");
-            if item.ann_of.is_some() {
-                return invalid!("ANN ordering by vector is not supported yet");
-            }
             let name = item.column.as_str();
             let ColumnRef::Clustering(at) = ColumnRef::named(schema, name)? else {
                 return invalid!(
@@ -94,5 +95,26 @@ impl Order {
             is_unpaged: restrictions.partition.is_in(),
             columns,
         })
+    }
+}
+
+/// Refuses the order of nearest neighbours, in Cassandra's words: it needs a vector index, which no table has.
+fn check_nearest(schema: &TableSchema, order_by: &[OrderBy]) -> Result<(), CqlError> {
+    let mut nearest = order_by.iter().filter(|item| item.ann_of.is_some());
+    let Some(item) = nearest.next() else { return Ok(()) };
+    if nearest.next().is_some() {
+        return invalid!("Cannot specify more than one ANN ordering");
+    }
+    if order_by.len() > 1 {
+        return invalid!("ANN ordering does not support any other ordering");
+    }
+    if item.ordering == Ordering::Descending {
+        return invalid!("Descending ANN ordering is not supported");
+    }
+    match ColumnRef::named(schema, item.column.as_str())?.ty(schema) {
+        CqlType::Vector { element, .. } if **element == CqlType::Float => {
+            invalid!("ANN ordering by vector requires the column to be indexed")
+        }
+        _ => invalid!("ANN ordering is only supported on float vector indexes"),
     }
 }

@@ -2,6 +2,7 @@
 //! Random statements are compared with an evaluation that reads every row.
 
 mod groups;
+mod indexes;
 mod laws;
 mod statements;
 

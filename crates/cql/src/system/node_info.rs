@@ -64,6 +64,8 @@ pub struct NodeInfo {
     /// Scheduling groups.
     pub groups: Vec<GroupInfo>,
     pub snapshots: Vec<SnapshotReport>,
+    /// Secondary indexes that are not built yet.
+    pub unbuilt_indexes: Vec<Uuid>,
     pub prepared: Vec<PreparedInfo>,
     /// The latest traces, oldest first.
     pub traces: Vec<Arc<Trace>>,
@@ -204,6 +206,7 @@ impl NodeInfo {
             caches: vec![],
             groups: vec![],
             snapshots: vec![],
+            unbuilt_indexes: vec![],
             prepared: vec![],
             traces: vec![],
         }

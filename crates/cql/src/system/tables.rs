@@ -62,6 +62,8 @@ pub fn virtual_partitions(
         Content::CqlMetrics => views::cql_metrics(&mut rows, info),
         Content::SystemProperties => views::system_properties(&mut rows),
         Content::Snapshots => views::snapshots(&mut rows, info),
+        Content::BuiltIndexes => views::built_indexes(&mut rows, info, catalog),
+        Content::AttachedIndexes => views::attached_indexes(&mut rows, info, catalog),
         Content::Settings => {
             for (name, setting) in &info.settings {
                 rows.push(vec![text(name)], [("value", Some(text(&setting.value)))]);

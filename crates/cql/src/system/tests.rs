@@ -316,6 +316,40 @@ fn what_is_large_is_in_the_peers_tables_the_largest_first() {
 }
 
 #[test]
+fn indexes_are_shown_with_their_state() {
+    let mut session = crate::schema::tests::Session::new();
+    session.run("CREATE TABLE t (k int PRIMARY KEY, v int, w text)");
+    session.run("CREATE INDEX first ON t (v)");
+    session.run("CREATE INDEX sai ON t (w) USING 'sai' WITH OPTIONS = {'case_sensitive': 'false'}");
+    let catalog = session.catalog.with_virtual_tables();
+    let ids = |name: &str| {
+        let table = catalog.indexed_table("ks", name).unwrap();
+        table.schema.indexes.iter().find(|index| index.name == name).unwrap().id
+    };
+    let rows = |info: &NodeInfo, table: &str, columns: &[&str]| {
+        let (page, schema) = (read_all(&catalog, info, table), schema(&catalog, table));
+        let text = |row: &model::ClusteringRow| {
+            let name = String::from_utf8(row.key.values().last().unwrap().to_vec()).unwrap();
+            let cells = columns.iter().map(|column| value(&schema, &row.row, column).unwrap_or_default());
+            std::iter::once(name).chain(cells).collect::<Vec<_>>().join(" ").replace('\'', "")
+        };
+        page.partitions.iter().flat_map(|partition| partition.rows.iter().map(text)).collect::<Vec<_>>()
+    };
+    let stored = rows(&info(), "system_schema.indexes", &["kind", "options"]);
+    let expect = "sai CUSTOM {case_sensitive: false, class_name: sai, target: w}";
+    assert_eq!(stored, ["first COMPOSITES {target: v}", expect]);
+    let columns = ["table_name", "column_name", "is_building", "is_queryable", "is_string", "analyzer"];
+    for table in ["system_views.sai_column_indexes", "system_views.indexes"] {
+        let shown = rows(&info(), table, &columns);
+        assert_eq!(shown, ["sai t w false true true NonTokenizingAnalyzer"], "{table}");
+    }
+    assert_eq!(rows(&info(), "system.IndexInfo", &[]), ["first", "sai"]);
+    let info = NodeInfo { unbuilt_indexes: vec![ids("sai")], ..info() };
+    assert_eq!(rows(&info, "system.IndexInfo", &[]), ["first"]);
+    assert_eq!(rows(&info, "system_views.indexes", &["is_building"]), ["sai true"]);
+}
+
+#[test]
 fn what_the_node_does_is_in_cassandras_views() {
     let reads = LatencyReport { count: 100, total_us: 200_000, p50_us: 1500, p99_us: 2000, max_us: 3000 };
     let table = TableInfo {

@@ -3,7 +3,12 @@
 //! Numbers are totals of all shards since the start of the node. `per_second` is the mean over this time,
 //! where Cassandra has the mean of the last minute. Values that are not measured are null.
 
+use std::sync::Arc;
+
+use catalog::Catalog;
+use catalog::indexes::is_text;
 use model::types::CqlValue;
+use model::{IndexDefinition, IndexKind, IndexTerms};
 use reports::LatencyReport;
 
 use super::node_info::{CacheInfo, NodeInfo, TableInfo};
@@ -127,5 +132,39 @@ pub(super) fn prepared_statements(rows: &mut Rows, info: &NodeInfo) {
                 ("query_string", Some(text(&*prepared.text))),
             ],
         );
+    }
+}
+
+/// Rows of `system."IndexInfo"`: the built indexes of all kinds. Its column `table_name` is the keyspace, as in
+/// Cassandra.
+pub(super) fn built_indexes(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
+    for table in catalog.all_tables() {
+        for index in table.schema.indexes.iter().filter(|index| !info.unbuilt_indexes.contains(&index.id)) {
+            rows.push(vec![text(&table.schema.keyspace), text(&index.name)], []);
+        }
+    }
+}
+
+/// Rows of `sai_column_indexes`. An index that is being built answers statements by a scan, so it is always
+/// queryable.
+pub(super) fn attached_indexes(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
+    for schema in catalog.all_tables().map(|table| &table.schema) {
+        let is_attached = |index: &&Arc<IndexDefinition>| index.kind == IndexKind::StorageAttached;
+        for index in schema.indexes.iter().filter(is_attached) {
+            let is_string = IndexTerms::new(schema, index).is_ok_and(|terms| is_text(terms.term_type()));
+            let analyzer = if index.analysis.is_none() { "NoOpAnalyzer" } else { "NonTokenizingAnalyzer" };
+            let is_building = info.unbuilt_indexes.contains(&index.id);
+            rows.push(
+                vec![text(&schema.keyspace), text(&index.name)],
+                [
+                    ("analyzer", Some(text(analyzer))),
+                    ("column_name", Some(text(&index.column))),
+                    ("is_building", Some(CqlValue::Boolean(is_building))),
+                    ("is_queryable", Some(CqlValue::Boolean(true))),
+                    ("is_string", Some(CqlValue::Boolean(is_string))),
+                    ("table_name", Some(text(&schema.name))),
+                ],
+            );
+        }
     }
 }

@@ -11,12 +11,13 @@ use base::HashMap;
 use base::rng::Rng;
 use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, TableSettings};
 use model::{
-    ClusteringKey, ClusteringRow, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId, TableSchema,
+    ClusteringKey, ClusteringRow, IndexTerms, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId,
+    TableSchema,
 };
 use protocol::CqlError;
 use reader::{
-    CompactReader, Fragment, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage, ReadCommand,
-    ReadSpec, Reader, Source, Step, UnfinishedPartition,
+    CompactReader, Fragment, IndexQuery, Keep, MemorySource, Page, PagePlace, PagingState, PartitionPage,
+    ReadCommand, ReadSpec, Reader, Source, Step, UnfinishedPartition,
 };
 use uuid::Uuid;
 
@@ -39,6 +40,9 @@ pub struct MemoryCoordinator {
     page_rows_max: Cell<u64>,
     /// Pages end at random after one in this number of rows, live or dead.
     early_ends: RefCell<Option<(Rng, u64)>>,
+    /// Reads of secondary indexes leave out every row that does not match.
+    exact_indexes: Cell<bool>,
+    index_reads: Cell<u64>,
     result_limits: Cell<ResultLimits>,
     batch_limits: Cell<BatchLimits>,
     warnings: RefCell<Vec<String>>,
@@ -67,6 +71,8 @@ impl MemoryCoordinator {
             yields: Cell::new(0),
             page_rows_max: Cell::new(u64::MAX),
             early_ends: RefCell::default(),
+            exact_indexes: Cell::default(),
+            index_reads: Cell::default(),
             result_limits: Cell::default(),
             batch_limits: Cell::new(BatchLimits::DEFAULT),
             warnings: RefCell::default(),
@@ -105,6 +111,17 @@ impl MemoryCoordinator {
         *self.early_ends.borrow_mut() = (one_in > 0).then(|| (Rng::new(seed), one_in));
     }
 
+    /// Sets whether reads of secondary indexes leave out every row that does not match. Otherwise they return
+    /// all rows, as storage also may.
+    pub fn set_exact_indexes(&self, is_exact: bool) {
+        self.exact_indexes.set(is_exact);
+    }
+
+    /// Number of reads of secondary indexes since the last call.
+    pub fn index_reads(&self) -> u64 {
+        self.index_reads.take()
+    }
+
     pub fn set_batch_limits(&self, limits: BatchLimits) {
         self.batch_limits.set(limits);
     }
@@ -140,13 +157,17 @@ impl MemoryCoordinator {
 
     fn page(&self, command: &ReadCommand) -> Result<Page, CqlError> {
         self.reads.set(self.reads.get() + 1);
+        self.index_reads.set(self.index_reads.get() + u64::from(command.index.is_some()));
         let catalog = self.catalog.borrow();
         let Some(table) = catalog.table_by_id(command.table) else {
             return Err(CqlError::Server(format!("no table with id {}", command.table)));
         };
         let now_s = command.now_s.unwrap_or((self.now_us.get() / 1_000_000) as u32);
         let source = self.table(command.table);
-        let partitions = walked(&table.schema, &source, command, now_s);
+        let mut partitions = walked(&table.schema, &source, command, now_s);
+        if let Some(query) = command.index.as_deref().filter(|_| self.exact_indexes.get()) {
+            partitions.iter_mut().for_each(|partition| retain_matches(&table.schema, query, partition));
+        }
         let mut early_ends = self.early_ends.borrow_mut();
         let ends_early = || early_ends.as_mut().is_some_and(|(rng, one_in)| rng.chance(1, *one_in));
         Ok(cut(command, partitions, self.page_rows_max.get(), ends_early))
@@ -209,6 +230,31 @@ fn walked(
         out.push(partition);
     }
     out
+}
+
+/// Removes the rows that do not satisfy all clauses of the query.
+fn retain_matches(schema: &TableSchema, query: &IndexQuery, partition: &mut Walked) {
+    for clause in &query.clauses {
+        let index = schema.indexes.iter().find(|index| index.id == clause.index).expect("an index");
+        let terms = IndexTerms::new(schema, index).expect("an index of the table");
+        let mut of_partition = false;
+        let mut take = |term: Vec<u8>| of_partition |= clause.contains(&term);
+        terms.of_partition_key(&partition.key, &mut take);
+        terms.of_static_row(&partition.static_row, &mut take);
+        if terms.is_per_partition() && of_partition {
+            continue;
+        }
+        for (key, row) in &mut partition.rows {
+            let mut matches = false;
+            if let Some(row) = row {
+                terms.of_row(key, row, &mut |term: Vec<u8>| matches |= clause.contains(&term));
+            }
+            if !matches {
+                *row = None;
+            }
+        }
+        partition.is_live = partition.rows.iter().any(|(_, row)| row.is_some());
+    }
 }
 
 fn fragments(reader: &mut dyn Reader) -> Vec<Fragment> {

@@ -82,7 +82,7 @@ pub struct IndexDefinition {
     pub column: String,
     pub part: IndexPart,
     pub analysis: TermAnalysis,
-    /// The options as the user wrote them, in the order of the statement.
+    /// The options of `system_schema.indexes`, sorted by name.
     pub options: Vec<(String, String)>,
 }
 

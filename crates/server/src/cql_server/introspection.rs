@@ -16,6 +16,7 @@ use engine::shard::EngineShard;
 use model::TableSchema;
 use reports::MemoryClass;
 use runtime::{CpuGroup, Shard};
+use uuid::Uuid;
 
 use super::CqlShard;
 
@@ -70,6 +71,9 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
             });
             info.sstable_tasks = tasks.collect();
         }
+        Content::BuiltIndexes | Content::AttachedIndexes => {
+            info.unbuilt_indexes = unbuilt_indexes(shard).await?;
+        }
         Content::Caches => info.caches = caches(&node::report(shard).await?),
         Content::ThreadPools => info.groups = groups(&node::report(shard).await?),
         Content::Snapshots => info.snapshots = node::snapshots(shard).await?,
@@ -83,6 +87,18 @@ fn uptime_s(shard: &Shard, info: &NodeInfo) -> u64 {
 
 fn memory_inside(memory: Vec<MemoryClass>) -> ShardInside {
     ShardInside { memory, ..ShardInside::default() }
+}
+
+/// The secondary indexes that some memtable or SSTable does not have yet.
+async fn unbuilt_indexes(shard: &Shard) -> Result<Vec<Uuid>, EngineError> {
+    let catalog = node::catalog(shard)?;
+    let mut unbuilt = vec![];
+    for schema in catalog.all_tables().map(|table| &table.schema).filter(|it| !it.indexes.is_empty()) {
+        let states = node::index_states(shard, schema.id).await?;
+        let is_unbuilt = |name: &str| states.iter().any(|state| state.name == name && !state.is_queryable());
+        unbuilt.extend(schema.indexes.iter().filter(|it| is_unbuilt(&it.name)).map(|it| it.id));
+    }
+    Ok(unbuilt)
 }
 
 async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {

@@ -8,6 +8,9 @@
 //!   by rows, bytes or dead rows, whether or not readers stay open between pages;
 //! - the storage in memory, whose pages end anywhere, also after every single row.
 //!
+//! Half of the tables have secondary indexes, created before the data or after them; the storage that decides the right
+//! answer has none.
+//!
 //! Failing cases are shrunk.
 
 use std::cell::{Cell as Counter, RefCell};
@@ -21,7 +24,8 @@ use cql::{
 };
 use engine::{EngineOptions, node, recover};
 use model::{
-    Cell, ClusteringKey, CqlType, Liveness, Mutation, PartitionKey, TableId, TableSchema, Tombstone,
+    Cell, ClusteringKey, CqlType, IndexDefinition, IndexKind, Liveness, Mutation, PartitionKey, TableId,
+    TableSchema, Tombstone,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -36,8 +40,40 @@ const PARTITIONS: i32 = 5;
 /// Consecutive rows with the same `c`, so that a group has several rows.
 const ROWS_A_GROUP: i32 = 8;
 
+/// Secondary indexes: kind and column.
+const INDEXES: [(IndexKind, &str); 8] = [
+    (IndexKind::Secondary, "v"),
+    (IndexKind::Secondary, "s"),
+    (IndexKind::Secondary, "c"),
+    (IndexKind::Secondary, "d"),
+    (IndexKind::StorageAttached, "v"),
+    (IndexKind::StorageAttached, "s"),
+    (IndexKind::StorageAttached, "d"),
+    (IndexKind::Local, "v"),
+];
+
+/// The indexes of a table, as bits of the numbers in [`INDEXES`].
+#[derive(Clone, Copy, Debug)]
+struct Indexed {
+    bits: u8,
+    /// The indexes are created when the data have been written.
+    is_late: bool,
+}
+
+const NOT_INDEXED: Indexed = Indexed { bits: 0, is_late: false };
+
 fn table() -> Arc<TableSchema> {
-    TableSchema::builder("ks", "t")
+    table_with(0)
+}
+
+fn table_with(bits: u8) -> Arc<TableSchema> {
+    let chosen = (0..).zip(INDEXES).filter(|(number, _)| bits & (1 << number) != 0);
+    let mut builder = TableSchema::builder("ks", "t");
+    for (number, (kind, column)) in chosen {
+        let id = Uuid::from_u128(1000 + number);
+        builder = builder.index(Arc::new(IndexDefinition::new(id, format!("i{number}"), kind, column)));
+    }
+    builder
         .partition_key("p", CqlType::Int)
         .clustering("c", CqlType::Int)
         .clustering("d", CqlType::Int)
@@ -162,7 +198,22 @@ fn text() -> impl Strategy<Value = String> {
             "(c, d) > (0, 3)",
         ])
     };
-    let filter = || one_of(&["", "", "", "", "v > 3", "s > 0", "v = 1 AND s >= 1", "d = 2"]);
+    let filter = || {
+        one_of(&[
+            "",
+            "",
+            "",
+            "",
+            "v > 3",
+            "v = 2",
+            "v = 1 AND s = 1",
+            "s = 2",
+            "s > 0",
+            "v = 1 AND s >= 1",
+            "v >= 2 AND v < 5",
+            "d = 2",
+        ])
+    };
     let limits = move || (optional("PER PARTITION LIMIT", 5), optional("LIMIT", 8));
     let of_rows = (
         one_of(&["*", "p", "p, c, d", "p, s", "JSON *", "v, writetime(v)", "DISTINCT_STATIC"]),
@@ -365,30 +416,56 @@ async fn open(shard: &Shard, schema: &Arc<TableSchema>) -> Result<(), String> {
     Ok(())
 }
 
-async fn check(shard: Shard, contents: Vec<Content>, scans: Vec<Scan>) -> Result<usize, String> {
-    let schema = table();
+/// Rows that the statements found, and the number of statements that used an index.
+struct Found {
+    rows: usize,
+    indexed: usize,
+}
+
+async fn check(
+    shard: Shard,
+    contents: Vec<Content>,
+    scans: Vec<Scan>,
+    indexed: Indexed,
+) -> Result<Found, String> {
+    let schema = table_with(indexed.bits);
     let memory = MemoryCoordinator::new(std::slice::from_ref(&schema));
-    open(&shard, &schema).await?;
+    memory.set_exact_indexes(true);
+    let plain = MemoryCoordinator::new(&[table()]);
+    open(&shard, &if indexed.is_late { table() } else { schema.clone() }).await?;
     for (number, content) in contents.iter().enumerate() {
         for mutation in mutations(&schema, number, content) {
             memory.write(&mutation);
+            plain.write(&mutation);
             node::apply(&shard, mutation, node::Deadline::NONE).await.map_err(|error| error.to_string())?;
         }
         if content.is_flushed {
             node::flush(&shard, vec![]).await.map_err(|error| error.to_string())?;
         }
     }
-    let mut found_rows = 0;
+    if indexed.is_late {
+        let indexed = schema.clone();
+        let alter = move |catalog: &Catalog| catalog.alter_table(indexed.clone(), TableSettings::default());
+        node::change_schema(&shard, alter).await.map_err(|error| error.to_string())?;
+    }
+    let mut total = Found { rows: 0, indexed: 0 };
     for scan in &scans {
         let text = &scan.text;
         // Some of the combinations are not valid CQL; `found_rows` shows that most are.
         if matches!(Prepared::new(&memory.catalog(), None, text), Err(CqlError::Invalid(_))) {
             continue;
         }
-        memory.set_early_ends(0, 0);
-        memory.set_result_limits(ResultLimits::default());
-        let expected = all(&memory, text, None).await?;
-        found_rows += expected.len();
+        // Beside an index some relations of several columns are refused, as in Cassandra.
+        if let Err(error) = all(&memory, text, None).await
+            && (error.contains("Multi-column slice restrictions")
+                || error.contains("IN restrictions are not"))
+            && indexed.bits != 0
+        {
+            continue;
+        }
+        let expected = all(&plain, text, None).await?;
+        total.rows += expected.len();
+        memory.index_reads();
         let limits = ResultLimits {
             page_bytes: scan.page_bytes,
             page_tombstones: scan.page_tombstones,
@@ -407,30 +484,39 @@ async fn check(shard: Shard, contents: Vec<Content>, scans: Vec<Scan>) -> Result
         ];
         for (storage, found) in found {
             if found != expected {
-                return Err(format!("{storage}: {scan:?}\nfound    {found:?}\nexpected {expected:?}"));
+                return Err(format!(
+                    "{storage}: {indexed:?} {scan:?}\nfound    {found:?}\nexpected {expected:?}"
+                ));
             }
         }
+        total.indexed += usize::from(memory.index_reads() > 0);
     }
-    Ok(found_rows)
+    Ok(total)
 }
 
 #[test]
 fn the_pages_of_a_scan_are_its_unpaged_result() {
     let cases = Counter::new(0);
     let rows = Counter::new(0);
-    let config = Config { cases: 60, failure_persistence: None, ..Config::default() };
+    let indexed = Counter::new(0);
+    let config = Config { cases: 90, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(
         config,
         proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
     );
-    let strategy = (vec(content(), 1..=PARTITIONS as usize), vec(scan(), 1..16));
-    let result = runner.run(&strategy, |(contents, scans)| {
+    let indexes = (prop_oneof![Just(0u8), any::<u8>()], any::<bool>());
+    let strategy = (vec(content(), 1..=PARTITIONS as usize), vec(scan(), 1..16), indexes);
+    let result = runner.run(&strategy, |(contents, scans, (bits, is_late))| {
         cases.set(cases.get() + 1);
-        let found = runtime::sim::run(cases.get(), 2, move |shard| check(shard, contents, scans));
-        rows.set(rows.get() + found.map_err(TestCaseError::fail)?);
+        let of = Indexed { bits, is_late };
+        let found = runtime::sim::run(cases.get(), 2, move |shard| check(shard, contents, scans, of));
+        let found = found.map_err(TestCaseError::fail)?;
+        rows.set(rows.get() + found.rows);
+        indexed.set(indexed.get() + found.indexed);
         Ok(())
     });
     result.unwrap_or_else(|error| panic!("{error}"));
+    assert!(indexed.get() > 50, "indexes are used: by {} statements", indexed.get());
     assert!(rows.get() > 300, "the statements find something: {} rows", rows.get());
 }
 
@@ -465,8 +551,8 @@ fn partitions_behind_many_dead_rows_are_found() {
             }
         }
     }
-    let found = runtime::sim::run(1, 1, move |shard| check(shard, contents, scans));
-    found.unwrap_or_else(|error| panic!("{error}"));
+    let found = runtime::sim::run(1, 1, move |shard| check(shard, contents, scans, NOT_INDEXED));
+    found.map(|_| ()).unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Limits below a page of storage hold too: a result that ends within a page is measured.

@@ -47,9 +47,6 @@ pub enum TargetPart {
 }
 
 impl TargetPart {
-    /// All parts that are written as `part(column)`.
-    pub const NAMED: [Self; 4] = [Self::Values, Self::Keys, Self::Entries, Self::Full];
-
     /// The word before the parenthesis; empty for [`Self::Simple`].
     pub fn name(self) -> &'static str {
         match self {
