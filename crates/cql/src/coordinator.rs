@@ -51,6 +51,22 @@ impl Default for ResultLimits {
     }
 }
 
+/// What the configuration allows in schema changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaRules {
+    /// `compact_tables_enabled`: CREATE TABLE WITH COMPACT STORAGE.
+    pub may_create_compact: bool,
+    /// `drop_compact_storage_enabled`: ALTER TABLE … DROP COMPACT STORAGE.
+    pub may_drop_compact_storage: bool,
+}
+
+impl Default for SchemaRules {
+    /// Cassandra's defaults.
+    fn default() -> Self {
+        Self { may_create_compact: true, may_drop_compact_storage: false }
+    }
+}
+
 /// The services of the node; see the head of this file.
 pub trait Coordinator {
     /// The schema as known to this shard.
@@ -80,6 +96,11 @@ pub trait Coordinator {
     /// Batch sizes above which a warning is given or the batch is refused.
     fn batch_limits(&self) -> BatchLimits {
         BatchLimits::DEFAULT
+    }
+
+    /// What the configuration allows in schema changes.
+    fn schema_rules(&self) -> SchemaRules {
+        SchemaRules::default()
     }
 
     /// The memory accounting of this shard's results; `None` if results are not counted.

@@ -24,7 +24,7 @@ pub mod testing;
 mod tests;
 
 pub use consistency::ConsistencyLevels;
-pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
+pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits, SchemaRules};
 pub use error::from_catalog;
 pub use outcome::{CellBlocks, Execution, Outcome, ResultRows};
 pub use result_memory::{Growth, ResultCharge, ResultMemory, SMALL_RESULT_BYTES};

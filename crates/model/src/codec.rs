@@ -245,7 +245,10 @@ pub fn decode(bytes: &[u8], schema: &Arc<TableSchema>) -> Result<Mutation, Codec
         }
     }
     for _ in 0..reader.take.vint()? {
-        let key = reader.prefix()?;
+        let mut key = reader.prefix()?;
+        if schema.is_dense() {
+            key = key.padded(schema.clustering.len());
+        }
         if key.len() != schema.clustering.len() {
             return reader.fail(format!(
                 "a row key of {} values for {} columns",

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::clustering::{ClusteringPrefix, ClusteringRange, Position, Side};
+use crate::compact::CompactStorage;
 use crate::options::TableOptions;
 use crate::types::CqlType;
 
@@ -87,6 +88,7 @@ pub struct TableSchema {
     /// Columns with the name of a dropped one, as pairs of id and drop time.
     made_again: Vec<(ColumnId, i64)>,
     pub options: TableOptions,
+    pub compact: CompactStorage,
     has_counters: bool,
 }
 
@@ -102,6 +104,7 @@ impl TableSchema {
             columns: vec![],
             dropped: vec![],
             options: TableOptions::default(),
+            compact: CompactStorage::No,
         }
     }
 
@@ -116,6 +119,7 @@ impl TableSchema {
             columns: self.columns.clone(),
             dropped: self.dropped.clone(),
             options: self.options.clone(),
+            compact: self.compact,
         }
     }
 
@@ -201,7 +205,7 @@ impl TableSchema {
                 return order;
             }
         }
-        Ordering::Equal
+        if a.has_nulls() || b.has_nulls() { a.compare_nulls(b) } else { Ordering::Equal }
     }
 
     /// The order of rows. Both must be whole keys.
@@ -286,6 +290,7 @@ pub struct TableBuilder {
     columns: Vec<Column>,
     dropped: Vec<DroppedColumn>,
     options: TableOptions,
+    compact: CompactStorage,
 }
 
 const UNASSIGNED: ColumnId = ColumnId(u32::MAX);
@@ -354,6 +359,13 @@ impl TableBuilder {
         self
     }
 
+    /// Sets the shape of a table with COMPACT STORAGE.
+    #[must_use]
+    pub fn compact(mut self, compact: CompactStorage) -> Self {
+        self.compact = compact;
+        self
+    }
+
     /// Builds the schema. `id_bound` is one more than the highest column id that this table ever used (0 for
     /// a new table). New columns get ids from there on, except for dropped columns that are created again.
     ///
@@ -383,6 +395,10 @@ impl TableBuilder {
                     key.ty.to_java_name()
                 ));
             }
+        }
+        let regular = self.columns.iter().filter(|column| column.kind == ColumnKind::Regular).count();
+        if self.compact != CompactStorage::No && (self.clustering.is_empty() || regular != 1) {
+            return fail(format!("COMPACT STORAGE with {regular} regular columns"));
         }
         if self.clustering.is_empty() && self.columns.iter().any(|column| column.kind == ColumnKind::Static) {
             return fail("static columns need a clustering column".to_string());
@@ -442,6 +458,7 @@ impl TableBuilder {
             dropped: self.dropped,
             made_again,
             options: self.options,
+            compact: self.compact,
             has_counters: counters > 0,
         }))
     }

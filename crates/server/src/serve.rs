@@ -33,7 +33,7 @@ use crate::config::flags::OptionFlags;
 use crate::config::storage::{EngineParts, Machine, Resources};
 use crate::config::{
     self, BatchConfig, Config, HttpConfig, HttpProtection, IdentityConfig, ListenConfig, PlaceConfig,
-    RequestConfig, ResultConfig, SecurityConfig, Setting, TimeoutConfig,
+    RequestConfig, ResultConfig, SchemaConfig, SecurityConfig, Setting, TimeoutConfig,
 };
 use crate::disk_model;
 use crate::disk_use::{self, DiskUse};
@@ -93,6 +93,7 @@ pub struct ClientParts {
     pub timeouts: TimeoutConfig,
     pub results: ResultConfig,
     pub batches: BatchConfig,
+    pub schema: SchemaConfig,
     /// Of all shards.
     pub memory_bytes: u64,
     /// The whole configuration, for the system tables that show it.
@@ -229,6 +230,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         timeouts,
         results,
         batches,
+        schema,
         http,
         log_level,
     } = loaded.config;
@@ -287,8 +289,18 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         data_dir,
         memory_bytes,
     };
-    let clients =
-        ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown };
+    let clients = ClientParts {
+        identity,
+        listen,
+        security,
+        requests,
+        timeouts,
+        results,
+        batches,
+        schema,
+        memory_bytes,
+        shown,
+    };
     let listeners = start(&engine, clients)?;
     let node = Node::new(engine, config, listeners);
     let served = tokio::runtime::Builder::new_current_thread()

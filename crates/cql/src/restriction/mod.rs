@@ -83,6 +83,8 @@ pub struct Restrictions {
     pub partition: PartitionRestriction,
     pub clustering: ClusteringRestriction,
     pub filters: Filters,
+    /// Whether rows are named by the first clustering columns alone: UPDATE of a dense table.
+    pub names_partial_keys: bool,
 }
 
 impl Restrictions {
@@ -160,15 +162,19 @@ impl Restrictions {
             return invalid!("{NEEDS_FILTERING}");
         }
         let clustering = ClusteringRestriction::new(ranges);
-        if rules.statement == StatementKind::Update
+        let is_incomplete = rules.statement == StatementKind::Update
             && !rules.only_static
-            && (clustering.has_slice() || clustering.fixed_columns() < schema.clustering.len())
-        {
+            && (clustering.has_slice() || clustering.fixed_columns() < schema.clustering.len());
+        let mut names_partial_keys = false;
+        if is_incomplete {
             if clustering.has_slice() {
                 return invalid!(
                     "Slice restrictions are not supported on the clustering columns in UPDATE statements"
                 );
             }
+            names_partial_keys = schema.is_dense() && clustering.fixed_columns() > 0;
+        }
+        if is_incomplete && !names_partial_keys {
             let missing: Vec<&str> = schema.clustering[clustering.fixed_columns()..]
                 .iter()
                 .map(|column| column.name.as_str())
@@ -176,7 +182,7 @@ impl Restrictions {
             return invalid!("Some clustering keys are missing: {}", missing.join(", "));
         }
         let filters = Filters::new(filters);
-        Ok(Self { schema: Arc::clone(schema), partition, clustering, filters })
+        Ok(Self { schema: Arc::clone(schema), partition, clustering, filters, names_partial_keys })
     }
 
     /// Returns the selected partitions.

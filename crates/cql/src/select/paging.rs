@@ -83,7 +83,10 @@ fn parse(bytes: &[u8], schema: &TableSchema) -> Option<ResultPlace> {
     let key = PartitionKey::new(key);
     let (place, partition_rows) = if is_inside {
         let (shown_rows, partition_rows) = (take.vint().ok()?, take.vint().ok()?);
-        let last_row = ClusteringPrefix::from_bytes(take.rest()).ok()?;
+        let mut last_row = ClusteringPrefix::from_bytes(take.rest()).ok()?;
+        if schema.is_dense() {
+            last_row = last_row.padded(schema.clustering.len());
+        }
         if last_row.len() != schema.clustering.len() {
             return None;
         }

@@ -20,7 +20,7 @@ use reader::{
 };
 use uuid::Uuid;
 
-use crate::coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
+use crate::coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits, SchemaRules};
 use crate::error::from_catalog;
 use crate::modify::{BatchLimits, BatchSeverity};
 use crate::system::NodeInfo;
@@ -43,6 +43,7 @@ pub struct MemoryCoordinator {
     batch_limits: Cell<BatchLimits>,
     warnings: RefCell<Vec<String>>,
     user: RefCell<Option<Arc<str>>>,
+    schema_rules: Cell<SchemaRules>,
 }
 
 impl MemoryCoordinator {
@@ -70,6 +71,7 @@ impl MemoryCoordinator {
             batch_limits: Cell::new(BatchLimits::DEFAULT),
             warnings: RefCell::default(),
             user: RefCell::default(),
+            schema_rules: Cell::default(),
         }
     }
 
@@ -96,6 +98,10 @@ impl MemoryCoordinator {
     /// turns this off.
     pub fn set_early_ends(&self, seed: u64, one_in: u64) {
         *self.early_ends.borrow_mut() = (one_in > 0).then(|| (Rng::new(seed), one_in));
+    }
+
+    pub fn set_schema_rules(&self, rules: SchemaRules) {
+        self.schema_rules.set(rules);
     }
 
     pub fn set_batch_limits(&self, limits: BatchLimits) {
@@ -315,6 +321,10 @@ impl Coordinator for MemoryCoordinator {
 
     fn batch_limits(&self) -> BatchLimits {
         self.batch_limits.get()
+    }
+
+    fn schema_rules(&self) -> SchemaRules {
+        self.schema_rules.get()
     }
 
     fn log_batch(&self, severity: BatchSeverity, text: &str) {

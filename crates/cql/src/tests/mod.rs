@@ -1,5 +1,6 @@
 //! Whole statements on storage in memory: schema, writes and reads together, in the order of a client.
 
+mod compact;
 mod differences;
 
 use protocol::{ColumnSpec, Value, ValueBuffer};
@@ -7,7 +8,7 @@ use reader::block_on_ready;
 
 use crate::testing::MemoryCoordinator;
 use crate::{Coordinator, Execution, Outcome, Prepared, ResultRows};
-use catalog::Keyspace;
+use catalog::{Catalog, Keyspace};
 use model::CqlType;
 
 /// A client that uses the keyspace `ks`.

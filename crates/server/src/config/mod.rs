@@ -40,7 +40,7 @@ pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SSTabl
 pub use parts::{
     BatchConfig, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig, LargeDataConfig,
     ListenConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig, SSTableConfig,
-    SecurityConfig, TimeoutConfig,
+    SchemaConfig, SecurityConfig, TimeoutConfig,
 };
 
 /// The file that is read if no other is named and it is there.
@@ -66,6 +66,7 @@ pub struct Config {
     pub timeouts: TimeoutConfig,
     pub results: ResultConfig,
     pub batches: BatchConfig,
+    pub schema: SchemaConfig,
     pub http: HttpConfig,
     pub log_level: LogLevel,
 }

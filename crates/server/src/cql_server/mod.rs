@@ -112,6 +112,8 @@ pub struct CqlOptions {
     pub idle_timeout_us: Option<u64>,
     /// From where on batches are warned of and refused.
     pub batch_limits: BatchLimits,
+    /// What schema changes may do.
+    pub schema_rules: cql::SchemaRules,
     /// How much memory a SELECT's result may take.
     pub result_limits: cql::ResultLimits,
     /// What pages and small results in the making may take on one shard, and again what large unpaged results may take

@@ -337,6 +337,10 @@ impl Coordinator for Node {
         self.cql.options.batch_limits
     }
 
+    fn schema_rules(&self) -> cql::SchemaRules {
+        self.cql.options.schema_rules
+    }
+
     fn log_batch(&self, severity: BatchSeverity, text: &str) {
         self.cql.log_batch(severity, text);
     }

@@ -12,9 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::murmur3;
 use catalog::{Catalog, RoleChange};
-use cql::ResultLimits;
 use cql::modify::BatchLimits;
 use cql::system::{NodeInfo, SettingInfo};
+use cql::{ResultLimits, SchemaRules};
 use engine::Engine;
 use runtime::Remote;
 
@@ -26,7 +26,7 @@ use super::{CqlOptions, Timeouts};
 use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
 use crate::config::ports::{self, PortPlan};
 use crate::config::{
-    BatchConfig, Config, Encryption, IdentityConfig, ListenConfig, RequestConfig, ResultConfig,
+    BatchConfig, Config, Encryption, IdentityConfig, ListenConfig, RequestConfig, ResultConfig, SchemaConfig,
     SecurityConfig, TimeoutConfig,
 };
 use crate::serve::{ClientListeners, ClientParts, ServeError};
@@ -90,8 +90,18 @@ fn address_of(host: &str, port: u16, option: &str) -> Result<SocketAddr, ServeEr
 /// # Errors
 /// A port is taken, an address is not this machine's, or the certificate cannot be used.
 pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientListeners>, ServeError> {
-    let ClientParts { identity, listen, security, requests, timeouts, results, batches, memory_bytes, shown } =
-        clients;
+    let ClientParts {
+        identity,
+        listen,
+        security,
+        requests,
+        timeouts,
+        results,
+        batches,
+        schema,
+        memory_bytes,
+        shown,
+    } = clients;
     let plans = ports::plan(&listen.wanted(&security.client_encryption))?;
     let plain = address_of(listen.address(), plans.first().map_or(0, |plan| plan.port), "rpc_address")?;
     let node = node_info(engine, identity, &listen, plain, &shown)?;
@@ -148,6 +158,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
             unpaged_hard_bytes,
         },
         batch_limits: batch_limits(batches),
+        schema_rules: schema_rules(&schema),
         result_bytes_max: (shard_bytes / RESULT_PART).max(RESULT_BYTES_MIN),
         tombstone_warn_threshold,
         open_connections: connections.clone(),
@@ -179,6 +190,14 @@ fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
         counter_us: to_us(counter_write_ms),
         conditional_us: to_us(write_ms.saturating_add(cas_contention_ms)),
         truncate_us: to_us(truncate_ms),
+    }
+}
+
+fn schema_rules(schema: &SchemaConfig) -> SchemaRules {
+    let SchemaConfig { compact_tables_enabled, drop_compact_storage_enabled } = *schema;
+    SchemaRules {
+        may_create_compact: compact_tables_enabled,
+        may_drop_compact_storage: drop_compact_storage_enabled,
     }
 }
 
