@@ -246,7 +246,8 @@ pub fn decode(bytes: &[u8], schema: &Arc<TableSchema>) -> Result<Mutation, Codec
     }
     for _ in 0..reader.take.vint()? {
         let mut key = reader.prefix()?;
-        if schema.is_dense() {
+        // Missing values are null. A table has such keys also after DROP COMPACT STORAGE.
+        if !key.is_empty() {
             key = key.padded(schema.clustering.len());
         }
         if key.len() != schema.clustering.len() {

@@ -66,3 +66,63 @@ impl TableSchema {
         self.column_named(name).filter(|column| !self.is_hidden(column))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClusteringPrefix, Position};
+
+    #[test]
+    fn null_sorts_before_all_values_and_inside_its_prefix() {
+        let table = TableSchema::builder("ks", "t")
+            .partition_key("p", CqlType::Int)
+            .clustering("a", CqlType::Text)
+            .clustering("b", CqlType::reversed(CqlType::Text))
+            .clustering("c", CqlType::Text)
+            .regular("v", CqlType::Int)
+            .compact(CompactStorage::Dense)
+            .build()
+            .unwrap();
+        let prefix = |values: &[&str]| ClusteringPrefix::new(values.iter().map(|value| value.as_bytes()));
+        let key = |values: &[&str]| prefix(values).padded(3);
+        let rising = [
+            Position::START,
+            Position::before(prefix(&["x"])),
+            Position::before(key(&["x"])),
+            Position::at(key(&["x"])),
+            Position::after(key(&["x"])),
+            Position::before(prefix(&["x", "z"])),
+            Position::at(key(&["x", "z"])),
+            Position::at(key(&["x", "z", ""])),
+            Position::at(key(&["x", "z", "a"])),
+            Position::after(prefix(&["x", "z"])),
+            Position::at(key(&["x", ""])),
+            Position::at(key(&["x", "", "a"])),
+            Position::after(prefix(&["x"])),
+            Position::at(key(&["y"])),
+            Position::END,
+        ];
+        for (i, a) in rising.iter().enumerate() {
+            for (j, b) in rising.iter().enumerate() {
+                assert_eq!(table.compare_positions(a, b), i.cmp(&j), "{a:?} {b:?}");
+            }
+        }
+        let short = key(&["x"]);
+        assert_eq!((short.len(), short.values().count(), short.has_nulls()), (3, 1, true));
+        let read = ClusteringPrefix::from_bytes(short.as_bytes()).unwrap().padded(3);
+        assert_eq!(read, short);
+        assert_eq!(short.truncated(2), prefix(&["x"]).padded(2));
+    }
+
+    #[test]
+    fn a_compact_table_has_one_regular_column() {
+        let builder = TableSchema::builder("ks", "t").partition_key("p", CqlType::Int);
+        let dense = builder.clone().clustering("c", CqlType::Int).compact(CompactStorage::Dense);
+        assert!(dense.clone().build().is_err());
+        let hidden = dense.regular("value", CqlType::Empty).build().unwrap();
+        assert!(
+            hidden.is_hidden(hidden.compact_value().unwrap()) && hidden.defined_column("value").is_none()
+        );
+        assert!(builder.regular("v", CqlType::Int).compact(CompactStorage::Static).build().is_err());
+    }
+}

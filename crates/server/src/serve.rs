@@ -78,6 +78,13 @@ pub trait ClientListeners: Send + Sync {
     fn reload_certificates(&self) {}
     /// Stops taking connections and requests; ends when those under way have been answered, or soon after.
     fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Takes connections again after [`Self::stop`], on the same ports.
+    ///
+    /// # Errors
+    /// A port cannot be opened.
+    fn resume(&self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Starts to serve clients on a node that is open, and says so in the log. Runs on the main thread.

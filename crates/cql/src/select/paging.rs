@@ -84,7 +84,8 @@ fn parse(bytes: &[u8], schema: &TableSchema) -> Option<ResultPlace> {
     let (place, partition_rows) = if is_inside {
         let (shown_rows, partition_rows) = (take.vint().ok()?, take.vint().ok()?);
         let mut last_row = ClusteringPrefix::from_bytes(take.rest()).ok()?;
-        if schema.is_dense() {
+        // Missing values are null. A table has such keys also after DROP COMPACT STORAGE.
+        if !last_row.is_empty() {
             last_row = last_row.padded(schema.clustering.len());
         }
         if last_row.len() != schema.clustering.len() {

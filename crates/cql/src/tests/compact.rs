@@ -191,6 +191,8 @@ fn clustering_values_may_be_left_out_at_the_end() {
     session.check("SELECT * FROM t WHERE pk = 0 AND c1 > 0", &all[3..]);
     session.check("SELECT * FROM t WHERE pk = 0 AND c1 = 0 AND c2 = 1", &all[2..3]);
     session.check("SELECT c2, value FROM r", &["|3", "x|2", "|1"]);
+    session.check("SELECT c1, c2, count(*) FROM t GROUP BY pk, c1, c2", &["0||1", "0|-1|1", "0|1|1", "1||1"]);
+    session.check("SELECT c1, count(c2), count(*) FROM t GROUP BY pk, c1", &["0|2|3", "1|0|1"]);
     for page_rows in [1, 2] {
         session.storage.set_page_rows_max(page_rows);
         session.check("SELECT * FROM t", &all);

@@ -5,7 +5,7 @@
 //!
 //! | commands | file |
 //! |---|---|
-//! | `version`, `info`, `status`, `memory`, `reads`, `iomodel`, `drain` | `state.rs` |
+//! | `version`, `info`, `status`, `memory`, `reads`, `iomodel`, `…binary`, `drain` | `state.rs` |
 //! | `tablestats`, `flush`, `getsstables`, `refresh`, `import` | `tables.rs` |
 //! | `compact`, `cleanup`, `garbagecollect`, `upgradesstables`, `verify`, `scrub` | `maintenance.rs` |
 //! | `compactionstats`, `compactionhistory`, `stop`, `get…`, `set…`, `…autocompaction` | `compactions.rs` |

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use server::api::answers::{Info, IoModel, Memory, Version};
+use server::api::answers::{Binary, Done, Info, IoModel, Memory, Version};
 
 use super::call::Call;
 use super::{io_model_text, text};
@@ -27,6 +27,15 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
     },
+    /// Stops serving CQL clients until enablebinary
+    #[command(name = "disablebinary")]
+    DisableBinary,
+    /// Serves CQL clients again
+    #[command(name = "enablebinary")]
+    EnableBinary,
+    /// Shows whether CQL clients are served
+    #[command(name = "statusbinary")]
+    StatusBinary,
     /// Stops serving and flushes; only a restart ends it
     Drain,
 }
@@ -44,6 +53,12 @@ impl StateCommand {
                 call.get("/v1/iomodel", |model: IoModel| io_model_text::text(&model))
             }
             Self::IoModel { svg: Some(file) } => draw_io_model(call, file),
+            Self::DisableBinary => call.ask("DELETE", "/v1/binary", |_: Done| String::new()),
+            Self::EnableBinary => call.post("/v1/binary"),
+            Self::StatusBinary => call.get("/v1/binary", |binary: Binary| {
+                let word = if binary.running { "running" } else { "not running" };
+                format!("{word}\n")
+            }),
             Self::Drain => call.post("/v1/drain"),
         }
     }

@@ -237,6 +237,13 @@ pub struct Snapshot {
     pub disk_bytes: u64,
 }
 
+/// `GET /v1/binary`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Binary {
+    /// Whether clients are served.
+    pub running: bool,
+}
+
 /// What a command has done.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Done {

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use catalog::is_system_keyspace;
 use catalog::virtual_tables::{Content, content_of};
 use cql::Prepared;
 use cql::system::{
     CacheInfo, ClientInfo, GroupInfo, LargeItem, LargeKind, LatencyInfo, NodeInfo, PermitInfo, PreparedInfo,
-    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableInfo, Trace,
+    SSTableTask, SemaphoreInfo, ShardInside, SnapshotInfo, TableEstimate, TableInfo, Trace,
 };
 use engine::EngineError;
 use engine::compaction::report::RunningReport;
@@ -18,7 +19,7 @@ use engine::read::admission::SemaphoreReport;
 use engine::report::{MemoryUse, SSTableReport, ShardReport, TableReport};
 use engine::shard::EngineShard;
 use engine::table::counters::Latencies;
-use model::TableSchema;
+use model::{TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 
 use super::CqlShard;
@@ -30,8 +31,6 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         Content::Nothing
         | Content::Schema
         | Content::Local
-        | Content::SizeEstimates
-        | Content::TableEstimates
         | Content::Versions
         | Content::TokenRing
         | Content::Config
@@ -42,6 +41,9 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         | Content::VirtualKeyspaces
         | Content::VirtualTables
         | Content::VirtualColumns => {}
+        Content::SizeEstimates | Content::TableEstimates => {
+            info.estimates = estimates(node::table_reports(shard).await?);
+        }
         Content::Clients | Content::ClientsOfViews => info.clients = clients(shard).await?,
         Content::PreparedStatements | Content::CqlMetrics => info.prepared = prepared(shard)?,
         Content::LargePartitions | Content::LargeRows | Content::LargeCells => {
@@ -136,6 +138,28 @@ fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
         }
     };
     by_name.into_iter().map(of).collect()
+}
+
+/// Partitions of SSTables and memtables; one that is in several is counted several times, as in Cassandra. Tables of
+/// the system are left out.
+fn estimates(shards: Vec<Vec<TableReport>>) -> BTreeMap<TableId, TableEstimate> {
+    let mut by_id: BTreeMap<TableId, Vec<TableReport>> = BTreeMap::new();
+    for report in shards.into_iter().flatten().filter(|report| !is_system_keyspace(&report.keyspace)) {
+        by_id.entry(report.id).or_default().push(report);
+    }
+    let of = |(id, parts): (TableId, Vec<TableReport>)| {
+        let sstables: BTreeMap<_, &SSTableReport> =
+            parts.iter().flat_map(|part| &part.sstables).map(|it| (it.name, it)).collect();
+        let in_sstables: u64 = sstables.values().map(|it| it.partitions).sum();
+        let in_memory: usize = parts.iter().map(|part| part.memtable_partitions).sum();
+        let bytes: u64 = sstables.values().map(|it| it.uncompressed_bytes).sum();
+        let estimate = TableEstimate {
+            partitions: in_sstables + in_memory as u64,
+            mean_partition_bytes: bytes.checked_div(in_sstables).unwrap_or(0),
+        };
+        (id, estimate)
+    };
+    by_id.into_iter().map(of).collect()
 }
 
 fn latency<'a>(parts: impl Iterator<Item = &'a Latencies>) -> LatencyInfo {

@@ -361,6 +361,11 @@ impl CqlShard {
         }
     }
 
+    /// Serves connections again after [`Self::stop`].
+    pub fn resume(&self) {
+        self.is_stopping.set(false);
+    }
+
     /// A request of so many bytes begins.
     pub fn take_room(&self, level: &Level, bytes: usize) {
         self.request_bytes.set(self.request_bytes.get() + bytes);

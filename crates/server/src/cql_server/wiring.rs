@@ -7,7 +7,7 @@ use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::murmur3;
@@ -55,6 +55,7 @@ struct Listeners {
     remote: Remote,
     address: SocketAddr,
     connections: Arc<AtomicU64>,
+    is_listening: AtomicBool,
     tls: Option<Arc<ReloadableTls>>,
 }
 
@@ -66,7 +67,7 @@ impl ClientListeners for Listeners {
     }
 
     fn is_listening(&self) -> bool {
-        true
+        self.is_listening.load(Ordering::Acquire)
     }
 
     fn connections(&self) -> u64 {
@@ -74,7 +75,16 @@ impl ClientListeners for Listeners {
     }
 
     fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.is_listening.store(false, Ordering::Release);
         Box::pin(listener::stop(&self.remote, self.address))
+    }
+
+    fn resume(&self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
+        Box::pin(async move {
+            listener::resume(&self.remote, self.address).await.map_err(|error| error.to_string())?;
+            self.is_listening.store(true, Ordering::Release);
+            Ok(())
+        })
     }
 }
 
@@ -176,7 +186,8 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         info!("cql", "Starting listening for {what} on {address}");
     }
     let address = opened.addresses[0].1;
-    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections, tls }))
+    let is_listening = AtomicBool::new(true);
+    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections, is_listening, tls }))
 }
 
 fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
