@@ -20,8 +20,8 @@ use crate::SmallBytes;
 /// Serialized as one string, in which each value follows its length as a u16. A value has at most 65,535
 /// bytes, as in Cassandra and ScyllaDB.
 ///
-/// In a dense table ([`crate::CompactStorage`]) the last values may be null. Nulls are counted and not stored,
-/// and sort before all values, in descending columns too.
+/// In a dense table ([`crate::CompactStorage`]) the last values may be null. Nulls are counted and not
+/// stored, and sort before all values, in descending columns too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClusteringPrefix {
     bytes: SmallBytes,
@@ -93,8 +93,8 @@ impl ClusteringPrefix {
         &self.bytes
     }
 
-    /// The inverse of [`Self::as_bytes`], without nulls; see [`Self::padded`]. Errors: a length that exceeds the bytes, or more than 65,535
-    /// values.
+    /// The inverse of [`Self::as_bytes`], without nulls; see [`Self::padded`]. Errors: a length that exceeds
+    /// the bytes, or more than 65,535 values.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Truncated> {
         let mut take = Take::new(bytes);
         let mut len = 0u16;

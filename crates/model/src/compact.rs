@@ -4,8 +4,8 @@
 //! definition. Its other columns are stored as static columns, and it has a clustering column and a regular
 //! column that CQL hides, because partitions could once have columns of any name. A **dense** one has
 //! clustering columns and exactly one regular column; if the definition has none, the column has the type
-//! `empty` and is hidden. In both, a row exists only while it has a value: INSERT writes no row liveness. In a
-//! dense table, the last values of a clustering key may be null.
+//! `empty` and is hidden. In both, a row exists only while it has a value: INSERT writes no row liveness. In
+//! a dense table, the last values of a clustering key may be null.
 //!
 //! `ALTER TABLE … DROP COMPACT STORAGE` only changes [`TableSchema::compact`]: the hidden columns appear, and
 //! stored data stay as they are. Source: Cassandra 5.0 `TableMetadata.CompactTableMetadata`.

@@ -16,8 +16,8 @@ use super::resolve::{Arg, Fit, Signature};
 use crate::error::invalid;
 use crate::term::{Planner, is_assignable, literal_fits};
 
-/// Minimum number of significant digits and of decimal places of a quotient of decimals, before trailing zeros
-/// are removed. Source: Cassandra 5.0 `DecimalType.java`.
+/// Minimum number of significant digits and of decimal places of a quotient of decimals, before trailing
+/// zeros are removed. Source: Cassandra 5.0 `DecimalType.java`.
 const QUOTIENT_DIGITS: i32 = 32;
 const QUOTIENT_SCALE_MAX: i32 = 1_000;
 

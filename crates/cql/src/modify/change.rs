@@ -330,8 +330,8 @@ impl Change {
         Ok(())
     }
 
-    /// Whether the change writes the liveness of rows. In a table with COMPACT STORAGE, rows exist only by their
-    /// values.
+    /// Whether the change writes the liveness of rows. In a table with COMPACT STORAGE, rows exist only by
+    /// their values.
     pub fn has_liveness(&self) -> bool {
         self.verb == Verb::Insert && !self.schema.is_compact()
     }

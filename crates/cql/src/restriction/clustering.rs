@@ -108,8 +108,8 @@ impl ClusteringRestriction {
         Ok(joined(schema, ranges).into())
     }
 
-    /// Returns the keys of the selected rows if every clustering column has = or IN. In a dense table the last
-    /// columns may have no restriction; their values are null.
+    /// Returns the keys of the selected rows if every clustering column has = or IN. In a dense table the
+    /// last columns may have no restriction; their values are null.
     ///
     /// # Errors
     /// As [`Self::ranges`].

@@ -17,7 +17,8 @@ pub struct Order {
     /// Whether ORDER BY is combined with IN on the partition key. Such a statement cannot be paged, even if
     /// the result is a single row.
     pub is_unpaged: bool,
-    /// Indexes of the named clustering columns. Rows of several partitions are compared by these columns only.
+    /// Indexes of the named clustering columns. Rows of several partitions are compared by these columns
+    /// only.
     columns: Vec<usize>,
 }
 

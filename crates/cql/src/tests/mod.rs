@@ -80,7 +80,8 @@ impl Session {
     }
 }
 
-/// Formats rows. Without `columns`, a value of one byte is a boolean, four bytes are an int, and others are text.
+/// Formats rows. Without `columns`, a value of one byte is a boolean, four bytes are an int, and others are
+/// text.
 fn rows_text(rows: &ResultRows, columns: &[ColumnSpec]) -> Vec<String> {
     let cells = rows.joined_cells();
     let mut take = base::bytes::Take::new(&cells);

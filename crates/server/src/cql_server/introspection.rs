@@ -140,8 +140,8 @@ fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
     by_name.into_iter().map(of).collect()
 }
 
-/// Partitions of SSTables and memtables; one that is in several is counted several times, as in Cassandra. Tables of
-/// the system are left out.
+/// Partitions of SSTables and memtables; one that is in several is counted several times, as in Cassandra.
+/// Tables of the system are left out.
 fn estimates(shards: Vec<Vec<TableReport>>) -> BTreeMap<TableId, TableEstimate> {
     let mut by_id: BTreeMap<TableId, Vec<TableReport>> = BTreeMap::new();
     for report in shards.into_iter().flatten().filter(|report| !is_system_keyspace(&report.keyspace)) {

@@ -173,8 +173,8 @@ pub async fn stop(remote: &Remote, address: SocketAddr) {
     }
 }
 
-/// Takes connections again after [`stop`], on the ports that were open, and tells clients that the node at `address` is
-/// up.
+/// Takes connections again after [`stop`], on the ports that were open, and tells clients that the node at
+/// `address` is up.
 ///
 /// # Errors
 /// A port is taken; then none is open.
