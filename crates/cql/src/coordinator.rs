@@ -34,6 +34,22 @@ pub type Decide = Box<dyn FnOnce(&Page, i64) -> Result<Option<Vec<Mutation>>, Cq
 /// Computes a schema change from the current catalog.
 pub type ChangeSchema = Box<dyn FnOnce(&Catalog) -> Changed + Send>;
 
+/// What the configuration allows in schema changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemaRules {
+    /// `compact_tables_enabled`: CREATE TABLE WITH COMPACT STORAGE.
+    pub may_create_compact: bool,
+    /// `drop_compact_storage_enabled`: ALTER TABLE … DROP COMPACT STORAGE.
+    pub may_drop_compact_storage: bool,
+}
+
+impl Default for SchemaRules {
+    /// Cassandra's defaults.
+    fn default() -> Self {
+        Self { may_create_compact: true, may_drop_compact_storage: false }
+    }
+}
+
 /// The schema and the data, wherever they are stored.
 pub trait Storage {
     /// The schema as known to this shard.
@@ -144,6 +160,11 @@ pub trait ClientState {
     /// Batch sizes above which a warning is given or the batch is refused.
     fn batch_limits(&self) -> BatchLimits {
         BatchLimits::DEFAULT
+    }
+
+    /// What the configuration allows in schema changes.
+    fn schema_rules(&self) -> SchemaRules {
+        SchemaRules::default()
     }
 
     /// Waits for `turn`, the turn of a large result. Meanwhile the request is idle, and does not count as a

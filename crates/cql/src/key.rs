@@ -2,7 +2,7 @@
 
 use model::key::composite_key;
 use model::types::CqlType;
-use model::{ClusteringKey, ClusteringPrefix, PartitionKey, TableSchema};
+use model::{ClusteringPrefix, PartitionKey, TableSchema};
 use protocol::CqlError;
 
 use crate::error::invalid;
@@ -59,13 +59,4 @@ pub fn clustering_prefix(
     }
     check_length(len)?;
     Ok(ClusteringPrefix::new(values.iter().map(AsRef::as_ref)))
-}
-
-/// Builds the key of a row: [`clustering_prefix`] with a value for each clustering column.
-///
-/// # Errors
-/// As [`clustering_prefix`].
-pub fn clustering_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Result<ClusteringKey, CqlError> {
-    debug_assert_eq!(schema.clustering.len(), values.len());
-    clustering_prefix(schema, values)
 }

@@ -27,7 +27,7 @@ pub mod testing;
 mod tests;
 
 pub use consistency::ConsistencyLevels;
-pub use coordinator::{ChangeSchema, ClientState, Coordinator, Decide, Host, Storage};
+pub use coordinator::{ChangeSchema, ClientState, Coordinator, Decide, Host, SchemaRules, Storage};
 pub use error::from_catalog;
 pub use limits::{BatchLimits, BatchSeverity, ResultLimits};
 pub use outcome::{CellBlocks, Execution, Outcome, ResultRows};

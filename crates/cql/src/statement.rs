@@ -312,6 +312,7 @@ impl Prepared {
                     timestamp_us: execution.timestamp_us.unwrap_or_else(|| coordinator.timestamp_us()),
                     new_table_id: uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid(),
                     data_center: &coordinator.node_info().data_center,
+                    rules: coordinator.schema_rules(),
                 };
                 let Some(plan) = schema::plan(change, &catalog, &context)? else {
                     return Err(CqlError::Server(format!("there is no implementation of {}", self.text)));

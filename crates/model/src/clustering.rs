@@ -9,6 +9,8 @@
 //! Only the schema knows it, so comparisons go through `TableSchema::compare_positions`. A reverse read
 //! visits the same positions in falling order.
 
+use std::cmp::Ordering;
+
 use base::bytes::{Take, Truncated, put_u16_bytes};
 
 use crate::SmallBytes;
@@ -17,17 +19,21 @@ use crate::SmallBytes;
 ///
 /// Serialized as one string, in which each value follows its length as a u16. A value has at most 65,535
 /// bytes, as in Cassandra and ScyllaDB.
+///
+/// In a dense table ([`crate::CompactStorage`]) the last values may be null. Nulls are counted and not
+/// stored, and sort before all values, in descending columns too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClusteringPrefix {
     bytes: SmallBytes,
     len: u16,
+    nulls: u16,
 }
 
 /// A prefix with a value for every clustering column of its table: the key of a row.
 pub type ClusteringKey = ClusteringPrefix;
 
 impl ClusteringPrefix {
-    pub const EMPTY: Self = Self { bytes: SmallBytes::new(), len: 0 };
+    pub const EMPTY: Self = Self { bytes: SmallBytes::new(), len: 0, nulls: 0 };
 
     /// Each value must have at most 65,535 bytes, and there are at most 65,535 values.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
@@ -38,7 +44,7 @@ impl ClusteringPrefix {
         builder.finish()
     }
 
-    /// The number of values.
+    /// The number of values, with nulls.
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
@@ -48,19 +54,47 @@ impl ClusteringPrefix {
         self.len == 0
     }
 
-    /// The values, first column first.
+    /// Whether the last values are null.
+    #[inline]
+    pub fn has_nulls(&self) -> bool {
+        self.nulls > 0
+    }
+
+    /// The same values, followed by nulls up to `len` values.
+    #[must_use]
+    pub fn padded(mut self, len: usize) -> Self {
+        let len = u16::try_from(len).unwrap_or(u16::MAX).max(self.len);
+        self.nulls += len - self.len;
+        self.len = len;
+        self
+    }
+
+    /// Compares two prefixes whose values are equal as far as both have some: null is less than a value.
+    pub(crate) fn compare_nulls(&self, other: &Self) -> Ordering {
+        let values = |prefix: &Self| prefix.len - prefix.nulls;
+        let (mine, theirs) = (values(self), values(other));
+        if mine < theirs && mine < self.len {
+            Ordering::Less
+        } else if theirs < mine && theirs < other.len {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    }
+
+    /// The values that are not null, first column first.
     #[inline]
     pub fn values(&self) -> PrefixValues<'_> {
         PrefixValues { rest: &self.bytes }
     }
 
-    /// The serialized form; with `len()` it determines the prefix.
+    /// The serialized form of the values; with `len()` it determines the prefix.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The inverse of [`Self::as_bytes`]. Errors: a length that exceeds the bytes, or more than 65,535
-    /// values.
+    /// The inverse of [`Self::as_bytes`], without nulls; see [`Self::padded`]. Errors: a length that exceeds
+    /// the bytes, or more than 65,535 values.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Truncated> {
         let mut take = Take::new(bytes);
         let mut len = 0u16;
@@ -68,13 +102,13 @@ impl ClusteringPrefix {
             take.u16_bytes()?;
             len = len.checked_add(1).ok_or(Truncated { offset_bytes: take.offset(), missing_bytes: 0 })?;
         }
-        Ok(Self { bytes: bytes.into(), len })
+        Ok(Self { bytes: bytes.into(), len, nulls: 0 })
     }
 
     /// The first `len` values.
     #[must_use]
     pub fn truncated(&self, len: usize) -> Self {
-        Self::new(self.values().take(len))
+        Self::new(self.values().take(len)).padded(len.min(self.len()))
     }
 
     /// Heap memory of this value in bytes.
@@ -88,20 +122,32 @@ impl ClusteringPrefix {
 pub struct PrefixBuilder {
     bytes: Vec<u8>,
     len: u16,
+    nulls: u16,
 }
 
 impl PrefixBuilder {
     /// Appends a value of at most 65,535 bytes.
     pub fn push(&mut self, value: &[u8]) {
+        // Only the last values can be null.
+        for _ in 0..std::mem::take(&mut self.nulls) {
+            put_u16_bytes(&mut self.bytes, &[]);
+        }
         put_u16_bytes(&mut self.bytes, value);
+        self.len += 1;
+    }
+
+    /// Appends a null.
+    pub fn push_null(&mut self) {
+        self.nulls += 1;
         self.len += 1;
     }
 
     /// The prefix of the values pushed since the last call.
     pub fn finish(&mut self) -> ClusteringPrefix {
-        let prefix = ClusteringPrefix { bytes: self.bytes.as_slice().into(), len: self.len };
+        let prefix =
+            ClusteringPrefix { bytes: self.bytes.as_slice().into(), len: self.len, nulls: self.nulls };
         self.bytes.clear();
-        self.len = 0;
+        (self.len, self.nulls) = (0, 0);
         prefix
     }
 }

@@ -245,7 +245,11 @@ pub fn decode(bytes: &[u8], schema: &Arc<TableSchema>) -> Result<Mutation, Codec
         }
     }
     for _ in 0..reader.take.vint()? {
-        let key = reader.prefix()?;
+        let mut key = reader.prefix()?;
+        // Missing values are null. A table has such keys also after DROP COMPACT STORAGE.
+        if !key.is_empty() {
+            key = key.padded(schema.clustering.len());
+        }
         if key.len() != schema.clustering.len() {
             return reader.fail(format!(
                 "a row key of {} values for {} columns",

@@ -17,7 +17,7 @@ fn one_partition() -> Variety {
 }
 
 fn for_each_case(cases: u64, mut check: impl FnMut(u64, &mut Rng, &Arc<TableSchema>)) {
-    for schema in sample::tables() {
+    for schema in sample::all_tables() {
         for seed in 0..cases {
             check(seed, &mut Rng::new(seed), &schema);
         }

@@ -6,6 +6,7 @@
 pub mod cell;
 pub mod clustering;
 pub mod codec;
+pub mod compact;
 pub mod counter;
 pub mod index_definition;
 pub mod key;
@@ -26,6 +27,7 @@ pub mod types;
 
 pub use cell::Cell;
 pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
+pub use compact::CompactStorage;
 pub use index_definition::{IndexDefinition, IndexKind, IndexPart, TermAnalysis};
 pub use key::{PartitionKey, PartitionRange, RingPosition};
 pub use options::{Codec, Compression, TableOptions};

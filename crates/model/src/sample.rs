@@ -8,6 +8,7 @@ use base::rng::Rng;
 
 use crate::cell::Cell;
 use crate::clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position};
+use crate::compact::CompactStorage;
 use crate::counter::{self, CounterShard};
 use crate::key::PartitionKey;
 use crate::partition::Mutation;
@@ -71,6 +72,20 @@ pub fn tables() -> Vec<Arc<TableSchema>> {
     .to_vec()
 }
 
+/// [`tables`], and a dense table WITH COMPACT STORAGE, whose clustering keys may end in nulls.
+pub fn all_tables() -> Vec<Arc<TableSchema>> {
+    let dense = TableSchema::builder("sample", "dense")
+        .partition_key("p", CqlType::Text)
+        .clustering("c", CqlType::Int)
+        .clustering("d", CqlType::reversed(CqlType::Text))
+        .clustering("e", CqlType::Int)
+        .regular("v", CqlType::Text)
+        .compact(CompactStorage::Dense);
+    let mut all = tables();
+    all.push(dense.build().expect("this is a table"));
+    all
+}
+
 /// The key of partition number `number`; every table here has one key column of type text.
 pub fn partition_key(number: u64) -> PartitionKey {
     PartitionKey::new(format!("key{number}").as_str())
@@ -131,7 +146,12 @@ fn prefix(rng: &mut Rng, schema: &TableSchema, len: usize, variety: &Variety) ->
 
 /// A random row key.
 pub fn clustering_key(rng: &mut Rng, schema: &TableSchema, variety: &Variety) -> ClusteringKey {
-    prefix(rng, schema, schema.clustering.len(), variety)
+    let columns = schema.clustering.len();
+    if schema.is_dense() && rng.chance(1, 3) {
+        let len = 1 + rng.index(columns - 1);
+        return prefix(rng, schema, len, variety).padded(columns);
+    }
+    prefix(rng, schema, columns, variety)
 }
 
 /// A random range that contains at least one position.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::clustering::{ClusteringPrefix, ClusteringRange, Position, Side};
+use crate::compact::CompactStorage;
 use crate::index_definition::IndexDefinition;
 use crate::options::TableOptions;
 use crate::types::CqlType;
@@ -90,6 +91,7 @@ pub struct TableSchema {
     pub options: TableOptions,
     /// Secondary indexes, in the order of their creation.
     pub indexes: Vec<Arc<IndexDefinition>>,
+    pub compact: CompactStorage,
     has_counters: bool,
 }
 
@@ -106,6 +108,7 @@ impl TableSchema {
             dropped: vec![],
             options: TableOptions::default(),
             indexes: vec![],
+            compact: CompactStorage::No,
         }
     }
 
@@ -121,6 +124,7 @@ impl TableSchema {
             dropped: self.dropped.clone(),
             options: self.options.clone(),
             indexes: self.indexes.clone(),
+            compact: self.compact,
         }
     }
 
@@ -215,7 +219,7 @@ impl TableSchema {
                 return order;
             }
         }
-        Ordering::Equal
+        if a.has_nulls() || b.has_nulls() { a.compare_nulls(b) } else { Ordering::Equal }
     }
 
     /// The order of rows. Both must be whole keys.
@@ -301,6 +305,7 @@ pub struct TableBuilder {
     dropped: Vec<DroppedColumn>,
     options: TableOptions,
     indexes: Vec<Arc<IndexDefinition>>,
+    compact: CompactStorage,
 }
 
 const UNASSIGNED: ColumnId = ColumnId(u32::MAX);
@@ -383,6 +388,13 @@ impl TableBuilder {
         self
     }
 
+    /// Sets the shape of a table with COMPACT STORAGE.
+    #[must_use]
+    pub fn compact(mut self, compact: CompactStorage) -> Self {
+        self.compact = compact;
+        self
+    }
+
     /// Builds the schema. `id_bound` is one more than the highest column id that this table ever used (0 for
     /// a new table). New columns get ids from there on, except for dropped columns that are created again.
     ///
@@ -413,6 +425,10 @@ impl TableBuilder {
                     key.ty.to_java_name()
                 ));
             }
+        }
+        let regular = self.columns.iter().filter(|column| column.kind == ColumnKind::Regular).count();
+        if self.compact != CompactStorage::No && (self.clustering.is_empty() || regular != 1) {
+            return fail(format!("COMPACT STORAGE with {regular} regular columns"));
         }
         if self.clustering.is_empty() && self.columns.iter().any(|column| column.kind == ColumnKind::Static) {
             return fail("static columns need a clustering column".to_string());
@@ -473,6 +489,7 @@ impl TableBuilder {
             made_again,
             options: self.options,
             indexes: self.indexes,
+            compact: self.compact,
             has_counters: counters > 0,
         };
         for (at, index) in schema.indexes.iter().enumerate() {

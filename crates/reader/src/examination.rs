@@ -43,7 +43,7 @@ where
 /// Examines sources that `build` creates from the writes of `seeds`, for every table of [`sample::tables`].
 /// Panics with the seed at the first difference.
 pub async fn examine(build: &mut dyn Build, seeds: std::ops::Range<u64>) {
-    for schema in sample::tables() {
+    for schema in sample::all_tables() {
         for seed in seeds.clone() {
             Examination::new(schema.clone(), seed).run(build).await;
         }
@@ -52,7 +52,7 @@ pub async fn examine(build: &mut dyn Build, seeds: std::ops::Range<u64>) {
 
 /// As [`examine`], for sources that remove data that their own tombstones delete.
 pub async fn examine_shadowed(build: &mut dyn Build, seeds: std::ops::Range<u64>) {
-    for schema in sample::tables() {
+    for schema in sample::all_tables() {
         for seed in seeds.clone() {
             let examination = Examination::new(schema.clone(), seed);
             Examination { is_shadowed: true, ..examination }.run(build).await;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use engine::Engine;
 
 use crate::config::{
-    BatchConfig, Config, IdentityConfig, ListenConfig, RequestConfig, ResultConfig, SecurityConfig,
-    TimeoutConfig,
+    BatchConfig, Config, IdentityConfig, ListenConfig, RequestConfig, ResultConfig, SchemaConfig,
+    SecurityConfig, TimeoutConfig,
 };
 use crate::serve_error::ServeError;
 use crate::start_time::StartTime;
@@ -22,6 +22,13 @@ pub trait ClientListeners: Send + Sync {
     fn reload_certificates(&self) {}
     /// Stops taking connections and requests; ends when those under way have been answered, or soon after.
     fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Takes connections again after [`Self::stop`], on the same ports.
+    ///
+    /// # Errors
+    /// A port cannot be opened.
+    fn resume(&self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Starts to serve clients on a node that is open, and says so in the log. Runs on the main thread.
@@ -37,6 +44,7 @@ pub struct ClientParts {
     pub timeouts: TimeoutConfig,
     pub results: ResultConfig,
     pub batches: BatchConfig,
+    pub schema: SchemaConfig,
     /// Of all shards.
     pub memory_bytes: u64,
     /// The whole configuration, for the system tables that show it.

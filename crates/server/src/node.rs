@@ -98,6 +98,24 @@ impl Node {
         drained
     }
 
+    /// Serves clients, or stops serving them, while everything else goes on.
+    ///
+    /// # Errors
+    /// The node has been drained, or a port is taken.
+    pub async fn serve_clients(&self, wanted: bool) -> Result<(), String> {
+        let _held = self.draining.lock().await;
+        if self.mode() != Mode::Normal {
+            return Err(format!("the node is {}; restart it to go on", self.mode().name()));
+        }
+        match wanted {
+            true => self.listeners.resume().await,
+            false => {
+                self.listeners.stop().await;
+                Ok(())
+            }
+        }
+    }
+
     pub async fn catalog(&self) -> Result<Catalog, EngineError> {
         self.engine.ask(0, |shard| async move { node::catalog(&shard) }).get().await
     }

@@ -156,6 +156,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         timeouts,
         results,
         batches,
+        schema,
         http,
         log,
     } = loaded.config;
@@ -226,6 +227,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         timeouts,
         results,
         batches,
+        schema,
         memory_bytes,
         shown,
         started,

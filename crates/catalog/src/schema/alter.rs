@@ -29,6 +29,7 @@ pub(crate) fn uses(schema: &TableSchema, name: &str) -> bool {
 pub(crate) fn with_user_type(schema: &TableSchema, new: &Arc<UserType>) -> Arc<TableSchema> {
     let mut builder =
         TableSchema::builder(&schema.keyspace, &schema.name).id(schema.id).options(schema.options.clone());
+    builder = builder.compact(schema.compact);
     for KeyColumn { name, ty } in &schema.partition_key {
         builder = builder.partition_key(name, user_types::with_user_type(ty, new));
     }

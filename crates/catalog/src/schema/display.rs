@@ -73,11 +73,12 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, inter
         Internals::Shown => &schema.dropped,
     };
     let table = format!("{}.{}", identifier(&schema.keyspace), identifier(&schema.name));
-    let (partition_key, clustering) = (&schema.partition_key, &schema.clustering);
+    let (partition_key, clustering) = (&schema.partition_key, schema.defined_clustering());
     let inline_key = partition_key.len() == 1 && clustering.is_empty();
     let is_dropped = |name: &str| records.iter().any(|dropped| dropped.name == name);
     let column = |name: &str, ty: &CqlType, kind: ColumnKind| {
-        let suffix = if kind == ColumnKind::Static { " static" } else { "" };
+        let is_static = kind == ColumnKind::Static && !schema.is_static_compact();
+        let suffix = if is_static { " static" } else { "" };
         format!("{} {}{suffix}", identifier(name), ty.to_cql())
     };
 
@@ -87,7 +88,8 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, inter
         lines.push(format!("{}{suffix}", column(&key.name, &key.ty, ColumnKind::Regular)));
     }
     for kind in [ColumnKind::Static, ColumnKind::Regular] {
-        let columns = schema.columns_of(kind).filter(|column| !is_dropped(&column.name));
+        let columns = schema.columns_of(kind);
+        let columns = columns.filter(|column| !is_dropped(&column.name) && !schema.is_hidden(column));
         lines.extend(columns.map(|c| column(&c.name, &c.ty, c.kind)));
     }
     lines.extend(records.iter().map(|dropped| column(&dropped.name, &dropped.ty, dropped.kind)));
@@ -124,13 +126,16 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, inter
 fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals) -> Vec<String> {
     let options = &schema.options;
     let mut out = vec![];
+    if schema.is_compact() {
+        out.push("COMPACT STORAGE".to_string());
+    }
     if internals == Internals::Shown {
         out.push(format!("ID = {}", schema.id));
     }
-    if !schema.clustering.is_empty() {
+    if !schema.defined_clustering().is_empty() {
         let order = |ty: &CqlType| if ty.is_reversed() { "DESC" } else { "ASC" };
         let columns: Vec<_> = schema
-            .clustering
+            .defined_clustering()
             .iter()
             .map(|column| format!("{} {}", identifier(&column.name), order(&column.ty)))
             .collect();

@@ -16,8 +16,8 @@ use model::key::split_composite_key;
 use model::schema::DroppedColumn;
 use model::types::{CqlValue, UdtField, UserType};
 use model::{
-    Column, ColumnData, ColumnId, ColumnKind, Compression, CqlType, Partition, PartitionKey, Row, TableId,
-    TableOptions, TableSchema,
+    Column, ColumnData, ColumnId, ColumnKind, CompactStorage, Compression, CqlType, Partition, PartitionKey,
+    Row, TableId, TableOptions, TableSchema,
 };
 use uuid::Uuid;
 
@@ -410,6 +410,7 @@ fn load_table(
     let id = fields.optional("id", as_uuid)?;
     let id = fields.required("id", id)?;
     let mut builder = TableSchema::builder(keyspace, name).id(id).options(load_options(fields)?);
+    builder = builder.compact(load_compact(fields)?);
     let ids_of = |column: &[&str]| rows.get(&RowKey::new(Place::ColumnIds, &[keyspace, name], column));
     let mut partition_key = BTreeMap::new();
     let mut clustering = BTreeMap::new();
@@ -462,6 +463,24 @@ fn load_table(
     }
     let bound = ids_of(&[]).map(|ids| ids.id("id_bound")).transpose()?.flatten();
     builder.build_with_ids_from(bound.unwrap_or(0)).map_err(|error| fields.corrupt(error))
+}
+
+/// The shape of a compact table, from the flags that Cassandra stores. A table without `compound` is compact;
+/// a table of another kind without flags does not exist.
+fn load_compact(fields: &Fields) -> Result<CompactStorage, CatalogError> {
+    let flags = fields.optional("flags", |value| match value {
+        CqlValue::Set(flags) => flags.iter().map(as_text).collect::<Option<Vec<&str>>>(),
+        _ => None,
+    })?;
+    let Some(flags) = flags else { return Ok(CompactStorage::No) };
+    if flags.contains(&"super") {
+        return Err(fields.corrupt("super column families are not supported"));
+    }
+    Ok(match (flags.contains(&"dense"), flags.contains(&"compound")) {
+        (true, _) => CompactStorage::Dense,
+        (false, true) => CompactStorage::No,
+        (false, false) => CompactStorage::Static,
+    })
 }
 
 type Keys = BTreeMap<i32, (String, CqlType)>;

@@ -492,9 +492,15 @@ fn column_fields(name: &str, kind: &str, position: i32, order: &str, ty: String)
 
 fn table_fields(Table { schema, settings }: &Table) -> Fields {
     let options = &schema.options;
-    let mut flags = vec![text("compound")];
+    let mut flags = vec![];
+    if !schema.is_compact() || (schema.is_dense() && schema.clustering.len() > 1) {
+        flags.push(text("compound"));
+    }
     if schema.has_counters() {
         flags.push(text("counter"));
+    }
+    if schema.is_dense() {
+        flags.push(text("dense"));
     }
     let extensions = settings.extensions.iter();
     let extensions = extensions.map(|(name, bytes)| (text(name), CqlValue::Blob(bytes.clone()))).collect();

@@ -16,8 +16,8 @@ use super::resolve::{Arg, Fit, Signature};
 use crate::error::invalid;
 use crate::term::{Planner, is_assignable, literal_fits};
 
-/// Minimum number of significant digits and of decimal places of a quotient of decimals, before trailing zeros
-/// are removed. Source: Cassandra 5.0 `DecimalType.java`.
+/// Minimum number of significant digits and of decimal places of a quotient of decimals, before trailing
+/// zeros are removed. Source: Cassandra 5.0 `DecimalType.java`.
 const QUOTIENT_DIGITS: i32 = 32;
 const QUOTIENT_SCALE_MAX: i32 = 1_000;
 
@@ -87,8 +87,14 @@ fn only_fitting(
             fitting.push(overload);
         }
     }
+    // As in Cassandra, a timestamp is also a bigint, so the other operand may be a duration or a number.
+    let is_timestamp = |arg: &Arg<'_>| {
+        let natural = arg.natural_type(planner);
+        natural.is_ok_and(|ty| ty.is_some_and(|ty| *ty.without_reversed() == CqlType::Timestamp))
+    };
+    let is_any_number = wanted.is_none() && args.iter().any(is_timestamp);
     match &fitting[..] {
-        [only] => Ok(only.clone()),
+        [only] if !is_any_number => Ok(only.clone()),
         [] => {
             invalid!("the '{}' operation is not supported between {} and {}", op.symbol(), names[0], names[1])
         }

@@ -124,13 +124,34 @@ impl Change {
         let is_static_only =
             !operations.is_empty() && operations.iter().all(|op| op.column.kind == ColumnKind::Static);
         let missing_clustering = missing(&schema.clustering, &clustering);
+        let given = clustering.iter().filter(|expr| expr.is_some()).count();
         let row = if missing_clustering.is_empty() {
+            Some(clustering.into_iter().flatten().collect())
+        } else if schema.is_dense() && given > 0 {
+            // The last values may be left out, and are null.
+            let gap = clustering.iter().position(Option::is_none).expect("a value is missing");
+            if let Some(after) = clustering[gap..].iter().position(Option::is_some) {
+                return invalid!(
+                    "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is not restricted",
+                    schema.clustering[gap + after].name,
+                    schema.clustering[gap].name
+                );
+            }
             Some(clustering.into_iter().flatten().collect())
         } else if is_static_only && clustering.iter().all(Option::is_none) {
             None
         } else {
             return invalid!("Some clustering keys are missing: {missing_clustering}");
         };
+        if let Some(value) = schema.compact_value()
+            && operations.is_empty()
+        {
+            if !schema.is_hidden(value) {
+                return invalid!("Column {} is mandatory for this COMPACT STORAGE table", value.name);
+            }
+            let kind = operation::set_to(value, Expr::constant(&[]));
+            operations.push(Operation { column: value.clone(), kind });
+        }
         let condition = insert.if_not_exists.then_some(Condition::NotExists);
         let target = Target::Values { partition: partition.into_iter().flatten().collect(), row };
         Ok(Self { json, ..Self::new(schema, Verb::Insert, using, target, operations, condition)? })
@@ -309,6 +330,12 @@ impl Change {
         Ok(())
     }
 
+    /// Whether the change writes the liveness of rows. In a table with COMPACT STORAGE, rows exist only by
+    /// their values.
+    pub fn has_liveness(&self) -> bool {
+        self.verb == Verb::Insert && !self.schema.is_compact()
+    }
+
     /// Whether the change deletes rows, ranges or the partition rather than columns.
     pub fn deletes_rows(&self) -> bool {
         self.verb == Verb::Delete && self.row_ops.is_empty() && self.static_ops.is_empty()
@@ -349,11 +376,11 @@ fn assigned(
 }
 
 fn is_key(schema: &TableSchema, name: &str) -> bool {
-    schema.partition_key.iter().chain(&schema.clustering).any(|column| column.name == name)
+    schema.partition_key.iter().chain(schema.defined_clustering()).any(|column| column.name == name)
 }
 
 fn column_of<'s>(schema: &'s TableSchema, name: &str) -> Result<&'s Column, CqlError> {
-    match schema.column_named(name) {
+    match schema.defined_column(name) {
         Some(column) => Ok(column),
         None => invalid!("Undefined column name {name} in table {}", schema.full_name()),
     }

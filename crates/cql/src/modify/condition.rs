@@ -101,11 +101,11 @@ fn one(
             return invalid!("IF conditions compare columns, elements and fields");
         }
     };
-    let mut keys = schema.partition_key.iter().chain(&schema.clustering);
+    let mut keys = schema.partition_key.iter().chain(schema.defined_clustering());
     if keys.any(|key| key.name == *name) {
         return invalid!("PRIMARY KEY column '{name}' cannot have IF conditions");
     }
-    let Some(column) = schema.column_named(name) else {
+    let Some(column) = schema.defined_column(name) else {
         return invalid!("Undefined column name {name} in table {}", schema.full_name());
     };
     let (part, part_name, ty) = match &condition.target {

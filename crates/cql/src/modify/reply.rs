@@ -50,14 +50,15 @@ impl Reply {
         let schema = changes[0].schema.clone();
         let keys = (0..schema.partition_key.len())
             .map(Shown::Partition)
-            .chain((0..schema.clustering.len()).map(Shown::Clustering));
+            .chain((0..schema.defined_clustering().len()).map(Shown::Clustering));
         let conditions = || changes.iter().filter_map(|change| change.condition.as_ref());
         let mut shown: Vec<Shown> = Vec::new();
         let is_of_existence = conditions().any(|condition| !matches!(condition, Condition::Columns(_)));
         if is_of_existence {
             shown.extend(keys);
             for kind in [ColumnKind::Static, ColumnKind::Regular] {
-                let mut columns: Vec<&Column> = schema.columns_of(kind).collect();
+                let mut columns: Vec<&Column> =
+                    schema.columns_of(kind).filter(|column| !schema.is_hidden(column)).collect();
                 columns.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
                 shown.extend(columns.into_iter().cloned().map(Shown::Column));
             }

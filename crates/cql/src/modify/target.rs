@@ -49,9 +49,12 @@ impl Target {
             Self::Where(_) if schema.clustering.is_empty() => Named::Keys,
             Self::Where(restrictions) => {
                 let clustering = &restrictions.clustering;
+                let fixed = clustering.fixed_columns();
                 if clustering.is_everything() {
                     Named::Nothing
-                } else if !clustering.has_slice() && clustering.fixed_columns() == schema.clustering.len() {
+                } else if !clustering.has_slice()
+                    && (fixed == schema.clustering.len() || restrictions.names_partial_keys)
+                {
                     Named::Keys
                 } else {
                     Named::Ranges
@@ -123,7 +126,11 @@ impl Target {
             (Self::Where(_), Named::Keys) if schema.clustering.is_empty() => {
                 Rows::Keys(SmallVec::from_elem(ClusteringPrefix::EMPTY, 1))
             }
-            (Self::Where(restrictions), Named::Keys) => Rows::Keys(restrictions.row_keys(env)?.into()),
+            (Self::Where(restrictions), Named::Keys) => {
+                let keys: SmallVec<[ClusteringKey; 1]> = restrictions.row_keys(env)?.into();
+                keys.iter().try_for_each(|key| check_dense(schema, key))?;
+                Rows::Keys(keys)
+            }
             (Self::Where(restrictions), Named::Ranges) => Rows::Ranges(restrictions.ranges(env)?),
         })
     }
@@ -132,8 +139,20 @@ impl Target {
 fn row_key(schema: &TableSchema, values: &[Cow<'_, [u8]>]) -> Result<ClusteringKey, CqlError> {
     match values {
         [] => Ok(ClusteringPrefix::EMPTY),
-        values => key::clustering_key(schema, values),
+        values => {
+            let key = key::clustering_prefix(schema, values)?.padded(schema.clustering.len());
+            check_dense(schema, &key)?;
+            Ok(key)
+        }
     }
+}
+
+/// Cassandra's rule for tables with COMPACT STORAGE and one clustering column.
+fn check_dense(schema: &TableSchema, key: &ClusteringKey) -> Result<(), CqlError> {
+    if schema.is_dense() && schema.clustering.len() == 1 && key.values().all(<[u8]>::is_empty) {
+        return invalid!("Invalid empty or null value for column {}", schema.clustering[0].name);
+    }
+    Ok(())
 }
 
 #[inline]

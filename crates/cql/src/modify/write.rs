@@ -133,7 +133,7 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
         let mut mutation = Mutation::new(schema.clone(), change.target.partition(schema, env)?);
         let Rows::Keys(keys) = change.target.rows(schema, env)? else { return Ok(mutation) };
         let mut row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
-        if change.verb == Verb::Insert {
+        if change.has_liveness() {
             row.liveness = moment.liveness();
         }
         if let (Some(key), false) = (keys.into_iter().next(), row.is_empty()) {
@@ -196,7 +196,7 @@ fn partition(
         let mut row = row_of(change, &change.row_ops, moment, |column, kind| {
             push(edits, schema, Edit::new(RowAt::Key(key.clone()), column, kind, moment))
         })?;
-        if change.verb == Verb::Insert {
+        if change.has_liveness() {
             row.liveness = moment.liveness();
         }
         if !row.is_empty() {

@@ -108,17 +108,19 @@ impl ClusteringRestriction {
         Ok(joined(schema, ranges).into())
     }
 
-    /// Returns the keys of the selected rows if every clustering column has = or IN.
+    /// Returns the keys of the selected rows if every clustering column has = or IN. In a dense table the
+    /// last columns may have no restriction; their values are null.
     ///
     /// # Errors
     /// As [`Self::ranges`].
     pub fn keys<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Vec<ClusteringKey>, CqlError> {
-        debug_assert_eq!(self.fixed, schema.clustering.len());
         if self.is_plain {
-            return Ok(vec![self.plain_prefix(schema, env)?]);
+            return Ok(vec![self.plain_prefix(schema, env)?.padded(schema.clustering.len())]);
         }
         let prefixes = self.prefixes(schema, env)?;
-        let keys = prefixes.iter().map(|prefix| clustering_prefix(schema, prefix));
+        let keys = prefixes.iter().map(|prefix| {
+            Ok::<_, CqlError>(clustering_prefix(schema, prefix)?.padded(schema.clustering.len()))
+        });
         let mut keys = keys.collect::<Result<Vec<_>, _>>()?;
         keys.sort_by(|a, b| schema.compare_keys(a, b));
         keys.dedup();

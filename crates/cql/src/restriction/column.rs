@@ -33,10 +33,10 @@ impl ColumnRef {
         if let Some(at) = schema.partition_key.iter().position(|column| column.name == name) {
             return Ok(Self::PartitionKey(at));
         }
-        if let Some(at) = schema.clustering.iter().position(|column| column.name == name) {
+        if let Some(at) = schema.defined_clustering().iter().position(|column| column.name == name) {
             return Ok(Self::Clustering(at));
         }
-        match schema.column_named(name) {
+        match schema.defined_column(name) {
             Some(_) if is_secret(schema, name) => {
                 let text = format!("{name} of {} is not shown to any role", schema.full_name());
                 Err(CqlError::Unauthorized(text))
@@ -58,10 +58,10 @@ impl ColumnRef {
     /// regular columns by name. Source: Cassandra's `TableMetadata.allColumnsInSelectOrder`.
     pub fn all(schema: &TableSchema) -> Vec<Self> {
         let mut all: Vec<Self> = (0..schema.partition_key.len()).map(Self::PartitionKey).collect();
-        all.extend((0..schema.clustering.len()).map(Self::Clustering));
+        all.extend((0..schema.defined_clustering().len()).map(Self::Clustering));
         for kind in [ColumnKind::Static, ColumnKind::Regular] {
-            let mut columns: Vec<&Column> =
-                schema.columns_of(kind).filter(|column| !is_secret(schema, &column.name)).collect();
+            let is_shown = |column: &&Column| !is_secret(schema, &column.name) && !schema.is_hidden(column);
+            let mut columns: Vec<&Column> = schema.columns_of(kind).filter(is_shown).collect();
             columns.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
             all.extend(columns.into_iter().map(Self::of));
         }

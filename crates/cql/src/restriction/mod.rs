@@ -88,6 +88,8 @@ pub struct Restrictions {
     /// The statement uses secondary indexes, at least one of which answers a restriction.
     indexed: Option<IndexedRestrictions>,
     needs_filtering: bool,
+    /// Whether rows are named by the first clustering columns alone: UPDATE of a dense table.
+    pub names_partial_keys: bool,
 }
 
 impl Restrictions {
@@ -202,15 +204,19 @@ impl Restrictions {
                 || tested.is_empty() && !ranges.is_empty());
         let indexed = if uses_index { indexes.choose(schema, &tested) } else { None };
         let clustering = ClusteringRestriction::new(ranges);
-        if rules.statement == StatementKind::Update
+        let is_incomplete = rules.statement == StatementKind::Update
             && !rules.only_static
-            && (clustering.has_slice() || clustering.fixed_columns() < schema.clustering.len())
-        {
+            && (clustering.has_slice() || clustering.fixed_columns() < schema.clustering.len());
+        let mut names_partial_keys = false;
+        if is_incomplete {
             if clustering.has_slice() {
                 return invalid!(
                     "Slice restrictions are not supported on the clustering columns in UPDATE statements"
                 );
             }
+            names_partial_keys = schema.is_dense() && clustering.fixed_columns() > 0;
+        }
+        if is_incomplete && !names_partial_keys {
             let missing: Vec<&str> = schema.clustering[clustering.fixed_columns()..]
                 .iter()
                 .map(|column| column.name.as_str())
@@ -219,7 +225,15 @@ impl Restrictions {
         }
         let filters = Filters::new(filters, indexed.as_ref());
         let needs_filtering = needs_filtering && !rules.allow_filtering;
-        Ok(Self { schema: Arc::clone(schema), partition, clustering, filters, indexed, needs_filtering })
+        Ok(Self {
+            schema: Arc::clone(schema),
+            partition,
+            clustering,
+            filters,
+            indexed,
+            needs_filtering,
+            names_partial_keys,
+        })
     }
 
     /// Checks that the statement has ALLOW FILTERING if it needs filtering. Cassandra checks ORDER BY before.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Catalog, CatalogError, Changed, Table, TableSettings};
 use model::schema::TableBuilder;
-use model::{KeyColumn, TableSchema};
+use model::{CompactStorage, KeyColumn, TableSchema};
 use protocol::CqlError;
 use syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident};
 
@@ -60,9 +60,10 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
             Box::new(move |catalog, table| set_options(catalog, table, &given))
         }
         AlterTableOp::AlterType { .. } => return refuse!("Altering column types is no longer supported"),
-        AlterTableOp::DropCompactStorage => {
-            Box::new(|_, _| refuse!("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"))
+        AlterTableOp::DropCompactStorage if !context.rules.may_drop_compact_storage => {
+            return refuse!("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
         }
+        AlterTableOp::DropCompactStorage => Box::new(drop_compact_storage),
         AlterTableOp::Mask { column } => {
             return refuse!("Column '{}' cannot be masked: masks are not supported yet", column.text);
         }
@@ -94,6 +95,11 @@ fn is_key_column(schema: &TableSchema, name: &str) -> bool {
     schema.partition_key.iter().chain(&schema.clustering).any(|key| key.name == name)
 }
 
+/// Whether the column is the clustering column of a compact table without clustering columns.
+fn is_hidden_key(schema: &TableSchema, name: &str) -> bool {
+    schema.is_static_compact() && schema.clustering.iter().any(|key| key.name == name)
+}
+
 fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: bool) -> Changed {
     let schema = &table.schema;
     let mut builder = schema.to_builder();
@@ -106,6 +112,9 @@ fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: b
                 continue;
             }
             return refuse!("Column with name '{name}' already exists");
+        }
+        if schema.is_compact() {
+            return refuse!("Cannot add new column to a COMPACT STORAGE table");
         }
         if *is_static && schema.clustering.is_empty() {
             return refuse!("{STATICS_NEED_CLUSTERING}");
@@ -135,14 +144,17 @@ fn drop_columns(
     let schema = &table.schema;
     let mut builder = schema.to_builder();
     for name in columns.iter().map(Ident::as_str) {
-        if is_key_column(schema, name) {
+        if is_key_column(schema, name) && !is_hidden_key(schema, name) {
             return refuse!("Cannot drop PRIMARY KEY column {name}");
         }
-        if schema.column_named(name).is_none() {
+        if schema.defined_column(name).is_none() {
             if if_exists {
                 continue;
             }
             return refuse!("Column {name} was not found in table '{}'", schema.full_name());
+        }
+        if schema.is_dense() {
+            return refuse!("Cannot drop columns from a COMPACT STORAGE table with clustering columns");
         }
         if let Some(indexes) = indexes_of(schema, name) {
             return refuse!(
@@ -159,8 +171,8 @@ fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exist
     for (from, to) in columns {
         let (from, to) = (from.as_str(), to.as_str());
         let name = schema.full_name();
-        if !is_key_column(&schema, from) {
-            match schema.column_named(from) {
+        if !is_key_column(&schema, from) || is_hidden_key(&schema, from) {
+            match schema.defined_column(from) {
                 Some(_) => return refuse!("Cannot rename non PRIMARY KEY column {from}"),
                 None if if_exists => continue,
                 None => return refuse!("Undefined column name {from} in table {name}"),
@@ -180,6 +192,15 @@ fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exist
         let key: Option<&mut KeyColumn> = keys.find(|key| key.name == from);
         key.expect("it is a key column").name = to.to_string();
     }
+    altered(catalog, table, Arc::new(schema), TableSettings::clone(&table.settings))
+}
+
+fn drop_compact_storage(catalog: &Catalog, table: &Table) -> Changed {
+    if !table.schema.is_compact() {
+        return refuse!("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
+    }
+    let mut schema = TableSchema::clone(&table.schema);
+    schema.compact = CompactStorage::No;
     altered(catalog, table, Arc::new(schema), TableSettings::clone(&table.settings))
 }
 

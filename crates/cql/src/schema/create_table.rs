@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalog::{Catalog, CatalogError, TableSettings};
-use model::{CqlType, TableOptions, TableSchema};
+use model::{CompactStorage, CqlType, TableOptions, TableSchema};
 use protocol::CqlError;
 use syntax::ast::{ColumnDef, CreateTable, Ident, Ordering, PrimaryKeyDef};
 use uuid::Uuid;
@@ -18,6 +18,11 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
     let keyspace = keyspace_of(&create.name, context.keyspace)?.to_string();
     writable_keyspace(&keyspace)?;
     check_text(&keyspace, create)?;
+    if create.with.compact_storage.is_some() && !context.rules.may_create_compact {
+        return refuse!(
+            "Guardrail compact_tables_enabled violated: Creation of new COMPACT STORAGE tables is not allowed"
+        );
+    }
     let given = GivenOptions::new(&create.with.properties)?;
     let warnings = given.warnings(true);
     let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
@@ -56,12 +61,6 @@ fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
         if create.with.clustering_order[..at].iter().any(|other| other.column.text == *name) {
             return refuse!("Duplicate column '{name}' in CLUSTERING ORDER BY clause for table '{table}'");
         }
-    }
-    if create.with.compact_storage.is_some() {
-        return refuse!(
-            "COMPACT STORAGE is not supported: create the table without it (a table that was made so is read with \
-             its columns after ALTER TABLE … DROP COMPACT STORAGE)"
-        );
     }
     match create.primary_keys.len() {
         0 => refuse!("No PRIMARY KEY specified for table '{table}' (exactly one required)"),
@@ -108,7 +107,14 @@ fn schema_of(
         let ty = if order == Some(Ordering::Descending) { CqlType::reversed(ty) } else { ty };
         builder = builder.clustering(&column.text, ty);
     }
-    if key.clustering.is_empty() && !statics.is_empty() {
+    let compact = match (create.with.compact_storage.is_some(), key.clustering.is_empty()) {
+        (false, _) => CompactStorage::No,
+        (true, true) => CompactStorage::Static,
+        (true, false) => CompactStorage::Dense,
+    };
+    if compact != CompactStorage::No {
+        check_compact(compact, &types, &statics)?;
+    } else if key.clustering.is_empty() && !statics.is_empty() {
         return refuse!("{STATICS_NEED_CLUSTERING}");
     }
     let counters = types.values().filter(|ty| ty.is_counter()).count();
@@ -118,13 +124,60 @@ fn schema_of(
     if counters > 0 && options.default_ttl_s > 0 {
         return refuse!("{NO_TTL_ON_COUNTERS}");
     }
+    let mut names: Vec<String> = create.columns.iter().map(|column| column.name.text.clone()).collect();
+    let has_value = !types.is_empty();
     for (name, ty) in types {
-        builder = match statics.contains(&name) {
+        builder = match statics.contains(&name) || compact == CompactStorage::Static {
             true => builder.static_column(name, ty),
             false => builder.regular(name, ty),
         };
     }
-    builder.options(options).build().map_err(|error| CqlError::Invalid(error.to_string()))
+    // The hidden columns, with the first names that no other column has.
+    let mut free_name = |prefix: &str, first: &str| {
+        let numbered = (1..).map(|number| format!("{prefix}{number}"));
+        let mut candidates = [first.to_string()].into_iter().chain(numbered);
+        let name = candidates.find(|name| !names.contains(name)).expect("names are numbered without end");
+        names.push(name.clone());
+        name
+    };
+    match compact {
+        CompactStorage::Static => {
+            let value = if counters > 0 { CqlType::Counter } else { CqlType::Blob };
+            builder = builder.clustering(free_name("column", "column1"), CqlType::Text);
+            builder = builder.regular(free_name("value", "value"), value);
+        }
+        CompactStorage::Dense if !has_value => {
+            builder = builder.regular(free_name("value", "value"), CqlType::Empty);
+        }
+        CompactStorage::Dense | CompactStorage::No => {}
+    }
+    builder.compact(compact).options(options).build().map_err(|error| CqlError::Invalid(error.to_string()))
+}
+
+/// Checks the columns outside the primary key of a table with COMPACT STORAGE.
+fn check_compact(
+    compact: CompactStorage,
+    types: &BTreeMap<&str, CqlType>,
+    statics: &[&str],
+) -> Result<(), CqlError> {
+    if types.values().any(CqlType::is_multi_cell) {
+        return refuse!("Non-frozen collections and UDTs are not supported with COMPACT STORAGE");
+    }
+    if !statics.is_empty() {
+        return refuse!("Static columns are not supported in COMPACT STORAGE tables");
+    }
+    if compact == CompactStorage::Static && types.is_empty() {
+        return refuse!("No definition found that is not part of the PRIMARY KEY");
+    }
+    if compact == CompactStorage::Dense && types.len() > 1 {
+        let names: Vec<&str> = types.keys().copied().collect();
+        return refuse!(
+            "COMPACT STORAGE with composite PRIMARY KEY allows no more than one column not part of the PRIMARY KEY \
+             (got: {})",
+            names.join(", ")
+        );
+    }
+    Ok(())
 }
 
 pub(super) const STATICS_NEED_CLUSTERING: &str = "Static columns are only useful (and thus allowed) if the table has at \

@@ -34,7 +34,7 @@ use protocol::{ChangeType, CqlError, SchemaChange, SchemaTarget};
 use syntax::ast::Statement;
 use uuid::Uuid;
 
-use crate::ChangeSchema;
+use crate::{ChangeSchema, SchemaRules};
 
 pub use names::{keyspace_of, table_of, truncated_table, used_keyspace};
 
@@ -51,6 +51,8 @@ pub struct SchemaContext<'a> {
     /// The node's data center, the only one that `NetworkTopologyStrategy` may name. If empty, there is no
     /// node, and any data center may be named.
     pub data_center: &'a str,
+    /// What the configuration allows.
+    pub rules: SchemaRules,
 }
 
 /// The prepared change of a schema statement.

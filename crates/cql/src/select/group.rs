@@ -100,8 +100,10 @@ impl Grouping {
     /// The function rejects the value.
     pub fn key(&self, schema: &TableSchema, view: &RowView<'_>, env: &Env<'_>) -> Result<GroupKey, CqlError> {
         let Some(row) = view.row else { return Ok(GroupKey(None)) };
-        let values = row.key.values().take(self.clustering);
-        let mut values: Vec<Option<Vec<u8>>> = values.map(|value| Some(value.to_vec())).collect();
+        // The last values of the key may be null.
+        let nulls = std::iter::repeat_with(|| None);
+        let values = row.key.values().map(|value| Some(value.to_vec())).chain(nulls).take(self.clustering);
+        let mut values: Vec<Option<Vec<u8>>> = values.collect();
         if let Some((expr, column)) = &self.by {
             let inputs = [view.value(schema, *column)?];
             values.push(match expr.evaluate(&Env { inputs: &inputs, ..*env })? {
@@ -125,9 +127,11 @@ impl Grouping {
         env: &Env<'_>,
     ) -> Result<bool, CqlError> {
         let (Some(row), Some(values)) = (view.row, &group.0) else { return Ok(false) };
-        let mut columns = schema.clustering.iter().zip(row.key.values()).zip(values).take(self.clustering);
-        let is_same = columns.all(|((column, have), value)| {
-            value.as_ref().is_some_and(|value| column.ty.compare(have, value).is_eq())
+        let mut have = row.key.values();
+        let mut columns = schema.clustering.iter().zip(values).take(self.clustering);
+        let is_same = columns.all(|(column, value)| match (have.next(), value) {
+            (Some(have), Some(value)) => column.ty.compare(have, value).is_eq(),
+            (have, value) => have.is_none() && value.is_none(),
         });
         Ok(is_same && (self.by.is_none() || self.key(schema, view, env)? == *group))
     }

@@ -112,6 +112,8 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         None => None,
     };
     let metadata = Arc::new(ResultMetadata::new(&selection.columns));
+    // A compact table without clustering columns has one row in a partition, which is its static row.
+    let is_distinct = select.distinct || schema.is_static_compact();
     Ok(SelectPlan {
         partition_key_markers: restrictions.partition.markers(),
         schema,
@@ -119,7 +121,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         restrictions,
         order,
         grouping,
-        is_distinct: select.distinct,
+        is_distinct,
         limit,
         partition_limit,
         bypass_cache: select.bypass_cache,

@@ -17,18 +17,20 @@ pub struct Order {
     /// Whether ORDER BY is combined with IN on the partition key. Such a statement cannot be paged, even if
     /// the result is a single row.
     pub is_unpaged: bool,
-    /// Indexes of the named clustering columns. Rows of several partitions are compared by these columns only.
+    /// Indexes of the named clustering columns. Rows of several partitions are compared by these columns
+    /// only.
     columns: Vec<usize>,
 }
 
 impl Order {
     /// Compares rows of different partitions in the order of the result.
     pub fn compare(&self, schema: &TableSchema, a: &ClusteringKey, b: &ClusteringKey) -> std::cmp::Ordering {
-        let each = self.columns.iter().filter_map(|at| {
-            let (a, b) = (a.values().nth(*at)?, b.values().nth(*at)?);
-            Some(schema.clustering[*at].ty.compare(a, b))
+        let mut each = self.columns.iter().map(|at| match (a.values().nth(*at), b.values().nth(*at)) {
+            (Some(a), Some(b)) => schema.clustering[*at].ty.compare(a, b),
+            // Null comes before all values.
+            (a, b) => a.is_some().cmp(&b.is_some()),
         });
-        let order = each.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal);
+        let order = each.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal);
         if self.is_reversed { order.reverse() } else { order }
     }
 

@@ -1,7 +1,7 @@
 //! The paging state: the place where the next page of a SELECT starts, as bytes that the client keeps.
 //!
 //! ```text
-//! u8   version, 3
+//! u8   version, 4
 //! u8   1: inside a partition; 0: after it
 //! u64  the read's id, big-endian
 //! vint rows that LIMIT still allows
@@ -9,7 +9,8 @@
 //!      inside a partition:
 //! vint live rows that storage has returned from it
 //! vint rows or groups of the result that it has contributed
-//!      the clustering key of the last row that was read, to the end
+//! vint null values at the end of the clustering key of the last row that was read
+//!      the other values of this key, to the end
 //! ```
 //!
 //! The bytes come back from the client. A state that does not belong to the statement is refused.
@@ -20,7 +21,7 @@ use model::{ClusteringPrefix, PartitionKey, TableSchema};
 use protocol::CqlError;
 use reader::{PagePlace, PagingState, UnfinishedPartition};
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// The place where the next page of a statement's result starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub fn encode(place: &ResultPlace) -> Vec<u8> {
     if let Some(unfinished) = unfinished {
         vint::write_unsigned(&mut out, unfinished.shown_rows);
         vint::write_unsigned(&mut out, place.partition_rows);
+        let nulls = unfinished.last_row.len() - unfinished.last_row.values().count();
+        vint::write_unsigned(&mut out, nulls as u64);
         out.extend_from_slice(row);
     }
     out
@@ -83,10 +86,12 @@ fn parse(bytes: &[u8], schema: &TableSchema) -> Option<ResultPlace> {
     let key = PartitionKey::new(key);
     let (place, partition_rows) = if is_inside {
         let (shown_rows, partition_rows) = (take.vint().ok()?, take.vint().ok()?);
+        let nulls = usize::try_from(take.vint().ok()?).ok()?;
         let last_row = ClusteringPrefix::from_bytes(take.rest()).ok()?;
-        if last_row.len() != schema.clustering.len() {
+        if last_row.len().checked_add(nulls)? != schema.clustering.len() {
             return None;
         }
+        let last_row = last_row.padded(schema.clustering.len());
         (PagePlace::Inside(UnfinishedPartition { key, last_row, shown_rows }), partition_rows)
     } else if take.is_empty() {
         (PagePlace::AfterPartition(key), 0)

@@ -129,20 +129,27 @@ fn local(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
 
 /// Adds a row for each token range of the node. Partitions are assumed to be spread evenly. `kind` is the
 /// part of the key between the table and the range.
+/// Adds a row for each table and range between two tokens. As in Cassandra, the range around the end of the
+/// ring is two ranges, and the smallest token also stands for the end of the ring. Partitions are assumed to
+/// be spread evenly.
 fn estimates(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog, kind: &[&str]) {
-    let ranges = info.tokens.len() as u64;
+    let ends = [i64::MIN].into_iter().chain(info.tokens.iter().copied()).chain([i64::MIN]);
+    let ends: Vec<i64> = ends.collect();
     for (id, estimate) in &info.estimates {
         let Some(table) = catalog.table_by_id(*id) else { continue };
-        for (at, end) in info.tokens.iter().enumerate() {
-            let before = at.checked_sub(1).unwrap_or(info.tokens.len() - 1);
+        for (at, pair) in ends.windows(2).enumerate() {
+            let [start, end] = [pair[0], pair[1]];
+            let last = if at + 2 == ends.len() { i128::from(i64::MAX) + 1 } else { i128::from(end) };
+            let width = u128::try_from(last - i128::from(start)).unwrap_or(0);
+            let partitions = (u128::from(estimate.partitions) * width + (1 << 63)) >> 64;
             let mut key = vec![text(&table.schema.keyspace), text(&table.schema.name)];
             key.extend(kind.iter().map(|kind| text(*kind)));
-            key.extend([text(info.tokens[before].to_string()), text(end.to_string())]);
+            key.extend([text(start.to_string()), text(end.to_string())]);
             rows.push(
                 key,
                 [
                     ("mean_partition_size", Some(bigint(estimate.mean_partition_bytes))),
-                    ("partitions_count", Some(bigint(estimate.partitions / ranges))),
+                    ("partitions_count", Some(bigint(u64::try_from(partitions).unwrap_or(u64::MAX)))),
                 ],
             );
         }

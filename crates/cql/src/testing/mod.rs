@@ -21,7 +21,7 @@ use reader::{
 };
 use uuid::Uuid;
 
-use crate::coordinator::{ChangeSchema, ClientState, Decide, Host, Storage};
+use crate::coordinator::{ChangeSchema, ClientState, Decide, Host, SchemaRules, Storage};
 use crate::error::from_catalog;
 use crate::limits::{BatchLimits, BatchSeverity, ResultLimits};
 use crate::system::NodeInfo;
@@ -48,6 +48,7 @@ pub struct MemoryCoordinator {
     warnings: RefCell<Vec<String>>,
     user: RefCell<Option<Arc<str>>>,
     checks_permissions: Cell<bool>,
+    schema_rules: Cell<SchemaRules>,
 }
 
 impl MemoryCoordinator {
@@ -78,6 +79,7 @@ impl MemoryCoordinator {
             warnings: RefCell::default(),
             user: RefCell::default(),
             checks_permissions: Cell::new(false),
+            schema_rules: Cell::default(),
         }
     }
 
@@ -120,6 +122,10 @@ impl MemoryCoordinator {
     /// Number of reads of secondary indexes since the last call.
     pub fn index_reads(&self) -> u64 {
         self.index_reads.take()
+    }
+
+    pub fn set_schema_rules(&self, rules: SchemaRules) {
+        self.schema_rules.set(rules);
     }
 
     pub fn set_batch_limits(&self, limits: BatchLimits) {
@@ -426,6 +432,10 @@ impl ClientState for MemoryCoordinator {
 
     fn result_limits(&self) -> ResultLimits {
         self.result_limits.get()
+    }
+
+    fn schema_rules(&self) -> SchemaRules {
+        self.schema_rules.get()
     }
 
     fn batch_limits(&self) -> BatchLimits {

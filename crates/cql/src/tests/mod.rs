@@ -1,5 +1,6 @@
 //! Whole statements on storage in memory: schema, writes and reads together, in the order of a client.
 
+mod compact;
 mod differences;
 
 use protocol::{ColumnSpec, Value, ValueBuffer};
@@ -7,7 +8,7 @@ use reader::block_on_ready;
 
 use crate::testing::MemoryCoordinator;
 use crate::{Execution, Host, Outcome, Prepared, ResultRows, Storage};
-use catalog::Keyspace;
+use catalog::{Catalog, Keyspace};
 use model::CqlType;
 
 /// A client that uses the keyspace `ks`.
@@ -79,7 +80,8 @@ impl Session {
     }
 }
 
-/// Formats rows. Without `columns`, a value of one byte is a boolean, four bytes are an int, and others are text.
+/// Formats rows. Without `columns`, a value of one byte is a boolean, four bytes are an int, and others are
+/// text.
 fn rows_text(rows: &ResultRows, columns: &[ColumnSpec]) -> Vec<String> {
     let cells = rows.joined_cells();
     let mut take = base::bytes::Take::new(&cells);

@@ -169,7 +169,7 @@ impl Open {
 fn reads_give_what_was_written_whatever_happens_meanwhile() {
     for seed in 0..600 {
         let mut rng = Rng::new(seed);
-        let schema = rng.pick(&sample::tables()).clone();
+        let schema = rng.pick(&sample::all_tables()).clone();
         let variety = Variety { rows: *rng.pick(&[3, 6, 40]), partitions: 3, ..Variety::default() };
         let world = World::new(*rng.pick(&[ROOMY, ROOMY, TIGHT * 4]));
         let mut all = MemorySource::default();

@@ -6,7 +6,7 @@
 //!
 //! | commands | file |
 //! |---|---|
-//! | `version`, `info`, `status`, `memory`, `reads`, `iomodel`, `getlogginglevels`, `setlogginglevel`, `drain` | `state.rs` |
+//! | `version`, `info`, `status`, `memory`, `reads`, `iomodel`, `getlogginglevels`, `setlogginglevel`, `…binary`, `drain` | `state.rs` |
 //! | `tablestats`, `flush`, `getsstables`, `refresh`, `import` | `tables.rs` |
 //! | `compact`, `cleanup`, `garbagecollect`, `upgradesstables`, `verify`, `scrub` | `maintenance.rs` |
 //! | `compactionstats`, `compactionhistory`, `stop`, `get…`, `set…`, `…autocompaction` | `compactions.rs` |

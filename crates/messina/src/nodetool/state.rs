@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use server::api::answers::{Info, IoModel, Logger, Memory, Version};
+use server::api::answers::{Binary, Done, Info, IoModel, Logger, Memory, Version};
 
 use super::call::Call;
 use super::http::query;
@@ -40,6 +40,15 @@ pub enum StateCommand {
         /// OFF, ERROR, WARN, INFO, DEBUG, TRACE or ALL; without it, the logger gets its configured level again
         level: Option<String>,
     },
+    /// Stops serving CQL clients until enablebinary
+    #[command(name = "disablebinary")]
+    DisableBinary,
+    /// Serves CQL clients again
+    #[command(name = "enablebinary")]
+    EnableBinary,
+    /// Shows whether CQL clients are served
+    #[command(name = "statusbinary")]
+    StatusBinary,
     /// Stops serving and flushes; only a restart ends it
     Drain,
 }
@@ -60,6 +69,12 @@ impl StateCommand {
             Self::GetLoggingLevels => call.get("/v1/loggers", |loggers: Vec<Logger>| text::loggers(&loggers)),
             Self::SetLoggingLevel { logger, level } => call
                 .post(&query("/v1/loggers", &[("logger", logger.as_deref()), ("level", level.as_deref())])),
+            Self::DisableBinary => call.ask("DELETE", "/v1/binary", |_: Done| String::new()),
+            Self::EnableBinary => call.post("/v1/binary"),
+            Self::StatusBinary => call.get("/v1/binary", |binary: Binary| {
+                let word = if binary.running { "running" } else { "not running" };
+                format!("{word}\n")
+            }),
             Self::Drain => call.post("/v1/drain"),
         }
     }

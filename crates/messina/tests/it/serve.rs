@@ -222,6 +222,39 @@ fn it_starts_answers_stops_and_starts_again() {
 }
 
 #[test]
+fn clients_are_served_while_the_binary_protocol_is_enabled() {
+    let dir = Dir::new("binary");
+    let server = Server::start(&dir.0, &["--smp", "2"]);
+    let connects = || std::net::TcpStream::connect(("127.0.0.1", server.cql_port)).is_ok();
+    for _ in 0..2 {
+        assert_eq!(server.tool(&["statusbinary"]), "running\n");
+        let mut client = Client::start(server.cql_port, ProtocolVersion::V5);
+        assert_eq!(client.rows("SELECT key FROM system.local").len(), 1);
+        server.tool(&["disablebinary"]);
+        assert!(!connects() && client.receive().is_none());
+        assert_eq!(server.tool(&["statusbinary"]), "not running\n");
+        server.tool(&["disablebinary"]);
+        server.tool(&["flush"]);
+        server.tool(&["enablebinary"]);
+        server.tool(&["enablebinary"]);
+    }
+    assert!(connects());
+    let mut client = Client::start(server.cql_port, ProtocolVersion::V5);
+    client.run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.run("CREATE TABLE ks.t (k int PRIMARY KEY)");
+    for k in 0..100 {
+        client.run(&format!("INSERT INTO ks.t (k) VALUES ({k})"));
+    }
+    let estimates = "SELECT partitions_count FROM system.size_estimates WHERE keyspace_name = 'ks'";
+    let counts = client.rows(estimates);
+    let count = |row: &Vec<Option<Vec<u8>>>| {
+        i64::from_be_bytes(row[0].as_deref().expect("a count").try_into().expect("a bigint"))
+    };
+    assert_eq!((counts.len(), counts.iter().map(count).sum()), (2, 100));
+    assert_eq!(server.stop().0.code(), Some(0));
+}
+
+#[test]
 fn one_process_a_directory_and_one_a_port() {
     let dir = Dir::new("two");
     let server = Server::start(&dir.0, &[]);

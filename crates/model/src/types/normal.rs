@@ -32,11 +32,11 @@ impl CqlType {
                     elements.sort_by(|a, b| element.compare(a, b));
                     elements.dedup_by(|a, b| element.compare(a, b).is_eq());
                 }
-                Ok(changed(bytes, is_sorted && elements.iter().all(is_borrowed), || collection(&elements)))
+                Ok(changed(bytes, is_sorted && are_same(elements.iter()), || collection(&elements)))
             }
             Self::List { element, .. } => {
                 let elements = parts(CollectionIter::new(bytes)?, |_| element)?;
-                Ok(changed(bytes, elements.iter().all(is_borrowed), || collection(&elements)))
+                Ok(changed(bytes, are_same(elements.iter()), || collection(&elements)))
             }
             Self::Map { entry, .. } => map(&entry.0, &entry.1, bytes),
             Self::Tuple(components) => tuple(bytes, |at| components.get(at)),
@@ -45,7 +45,7 @@ impl CqlType {
                 let each = VectorIter::new(bytes, element, *dimension);
                 let elements = each.map(|value| element.in_stored_order(value?));
                 let elements = elements.collect::<Result<Vec<_>, _>>()?;
-                let is_same = elements.iter().all(is_borrowed);
+                let is_same = are_same(elements.iter());
                 Ok(changed(bytes, is_same, || build_vector(element, elements.iter().map(|value| &**value))))
             }
             _ => Ok(Cow::Borrowed(bytes)),
@@ -53,8 +53,11 @@ impl CqlType {
     }
 }
 
-fn is_borrowed(value: &Cow<'_, [u8]>) -> bool {
-    matches!(value, Cow::Borrowed(_))
+type Bytes<'b> = Cow<'b, [u8]>;
+
+/// Whether all values are the client's own bytes.
+fn are_same<'v, 'b: 'v>(mut values: impl Iterator<Item = &'v Bytes<'b>>) -> bool {
+    values.all(|value| matches!(value, Cow::Borrowed(_)))
 }
 
 fn changed<'b>(bytes: &'b [u8], is_same: bool, build: impl FnOnce() -> Vec<u8>) -> Cow<'b, [u8]> {
@@ -82,10 +85,10 @@ fn parts<'b, 't>(
 fn map<'b>(key: &CqlType, value: &CqlType, bytes: &'b [u8]) -> Result<Cow<'b, [u8]>, TypeError> {
     let flat = MapIter::new(bytes)?.into_elements();
     let flat = parts(flat, |at| if at % 2 == 0 { key } else { value })?;
-    let entries: Vec<(&Cow<'_, [u8]>, &Cow<'_, [u8]>)> =
+    let entries: Vec<(&Bytes<'_>, &Bytes<'_>)> =
         flat.chunks_exact(2).map(|entry| (&entry[0], &entry[1])).collect();
     let is_sorted = entries.is_sorted_by(|a, b| key.compare(a.0, b.0).is_lt());
-    if is_sorted && flat.iter().all(is_borrowed) {
+    if is_sorted && are_same(flat.iter()) {
         return Ok(Cow::Borrowed(bytes));
     }
     let mut sorted = entries;
@@ -111,7 +114,7 @@ fn tuple<'b, 't>(
             (field, _) => field.map(Cow::Borrowed),
         });
     }
-    let is_same = fields.iter().flatten().all(is_borrowed);
+    let is_same = are_same(fields.iter().flatten());
     Ok(changed(bytes, is_same, || build_tuple(fields.iter().map(Option::as_deref))))
 }
 
@@ -139,7 +142,7 @@ mod tests {
         };
         assert_eq!(nested.in_stored_order(&of(&ints(&[2, 1]))).unwrap(), of(&ints(&[1, 2])));
         let sorted = of(&ints(&[1, 2]));
-        assert!(is_borrowed(&nested.in_stored_order(&sorted).unwrap()));
+        assert!(matches!(nested.in_stored_order(&sorted).unwrap(), Cow::Borrowed(_)));
         let short = build_tuple([None]);
         assert_eq!(nested.in_stored_order(&short).unwrap(), short);
     }
@@ -158,6 +161,6 @@ mod tests {
         let given = of(&[(5, &[2, 1]), (1, &[1]), (5, &[4, 3])]);
         assert_eq!(ty.in_stored_order(&given).unwrap(), of(&[(1, &[1]), (5, &[3, 4])]));
         let sorted = of(&[(1, &[1]), (5, &[3, 4])]);
-        assert!(is_borrowed(&ty.in_stored_order(&sorted).unwrap()));
+        assert!(matches!(ty.in_stored_order(&sorted).unwrap(), Cow::Borrowed(_)));
     }
 }

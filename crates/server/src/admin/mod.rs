@@ -18,6 +18,7 @@
 //! | `GET` and `POST /v1/compactions/throughput?mib_per_s=`, `…/concurrent?jobs=` | their limits |
 //! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact by themselves |
 //! | `GET` and `POST /v1/loggers?logger=&level=` | levels of the log; without parameters those of the configuration |
+//! | `GET /v1/binary`, `POST …`, `DELETE …` | whether clients are served; begins, ends serving them |
 //! | `POST /v1/drain` | stops serving, flushes; the process goes on |
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
@@ -45,7 +46,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 
-use crate::api::answers::{Cache, Done, Info, Memory, Version};
+use crate::api::answers::{Binary, Cache, Done, Info, Memory, Version};
 use crate::memory_governor::resident_bytes;
 use crate::node::{Mode, Node};
 use error::ApiError;
@@ -86,6 +87,7 @@ pub fn router(node: Arc<Node>, guard: Guard) -> Router {
         .route("/v1/import", post(tables::import))
         .route("/v1/sstables", get(tables::sstables))
         .route("/v1/loggers", get(loggers::list).post(loggers::set_level))
+        .route("/v1/binary", get(binary).post(enable_binary).delete(disable_binary))
         .route("/v1/drain", post(drain))
         .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))
         .fallback(unknown)
@@ -200,6 +202,29 @@ fn check_serving(node: &Node) -> Result<(), ApiError> {
             let text = format!("the node is {}; restart it to go on", mode.name());
             Err(ApiError::new(StatusCode::CONFLICT, text))
         }
+    }
+}
+
+async fn binary(State(node): OfNode) -> Json<Binary> {
+    Json(Binary { running: node.mode() == Mode::Normal && node.listeners.is_listening() })
+}
+
+async fn enable_binary(State(node): OfNode) -> Answer<Done> {
+    log::info!(target: "admin", "clients are served again, asked by the admin API");
+    serve_clients(node, true).await
+}
+
+async fn disable_binary(State(node): OfNode) -> Answer<Done> {
+    log::info!(target: "admin", "clients are no longer served, asked by the admin API");
+    serve_clients(node, false).await
+}
+
+async fn serve_clients(node: Arc<Node>, wanted: bool) -> Answer<Done> {
+    // A client that goes away must not leave it half done.
+    match tokio::spawn(async move { node.serve_clients(wanted).await }).await {
+        Ok(Ok(())) => Ok(Json(Done { count: 0 })),
+        Ok(Err(text)) => Err(ApiError::new(StatusCode::CONFLICT, text)),
+        Err(panic) => Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string())),
     }
 }
 

@@ -221,6 +221,13 @@ pub struct Snapshot {
     pub true_bytes: u64,
 }
 
+/// `GET /v1/binary`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Binary {
+    /// Whether clients are served.
+    pub running: bool,
+}
+
 /// Result of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Done {

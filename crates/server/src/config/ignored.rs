@@ -83,7 +83,6 @@ const ON_BY_DEFAULT: &[&str] = &[
     "alter_table_enabled",
     "autocompaction_on_startup_enabled",
     "client_request_size_metrics_enabled",
-    "compact_tables_enabled",
     "cql_duplicate_bind_variable_names_refer_to_same_variable",
     "default_secondary_index_enabled",
     "denylist_range_reads_enabled",

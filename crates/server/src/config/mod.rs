@@ -44,7 +44,7 @@ pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SSTabl
 pub use parts::{
     BatchConfig, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig, LargeDataConfig,
     ListenConfig, LogConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig,
-    SSTableConfig, SecurityConfig, TimeoutConfig,
+    SSTableConfig, SchemaConfig, SecurityConfig, TimeoutConfig,
 };
 
 /// The file that is read if none is named and it exists.
@@ -70,6 +70,7 @@ pub struct Config {
     pub timeouts: TimeoutConfig,
     pub results: ResultConfig,
     pub batches: BatchConfig,
+    pub schema: SchemaConfig,
     pub http: HttpConfig,
     pub log: LogConfig,
 }

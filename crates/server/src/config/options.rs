@@ -227,6 +227,8 @@ pub const OPTIONS: &[OptionDef] = &[
     option("batch_size_warn_threshold", &[("batch_size_warn_threshold_in_kb", Bare::KiB)], |c| At::Bytes(&mut c.batches.warn_bytes), "A larger batch over several partitions is logged, and its client gets a warning."),
     option("batch_size_fail_threshold", &[("batch_size_fail_threshold_in_kb", Bare::KiB)], |c| At::Bytes(&mut c.batches.fail_bytes), "A larger batch over several partitions is refused with `Batch too large`, and logged as an error."),
     option("unlogged_batch_across_partitions_warn_threshold", &[], |c| At::Number(&mut c.batches.unlogged_partitions_warn), "An unlogged or counter batch over more partitions is logged at most once a minute, and its client gets a warning."),
+    option("compact_tables_enabled", &[], |c| At::Bool(&mut c.schema.compact_tables_enabled), "Allow CREATE TABLE WITH COMPACT STORAGE."),
+    option("drop_compact_storage_enabled", &[("enable_drop_compact_storage", Bare::Refused)], |c| At::Bool(&mut c.schema.drop_compact_storage_enabled), "Allow ALTER TABLE … DROP COMPACT STORAGE."),
     option("max_memory_for_unlimited_query_soft_limit", &[], |c| At::Bytes(&mut c.results.unpaged_soft_bytes), "An unpaged read that takes more memory is logged. A bare number counts bytes."),
     option("max_memory_for_unlimited_query_hard_limit", &[("max_memory_for_unlimited_query", Bare::Bytes)], |c| At::Bytes(&mut c.results.unpaged_hard_bytes), "An unpaged read that takes more memory is refused. A bare number counts bytes."),
     option("query_page_size_in_bytes", &[], |c| At::Bytes(&mut c.results.page_bytes), "A page of results ends when it takes more memory. A bare number counts bytes."),

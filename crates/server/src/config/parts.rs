@@ -9,7 +9,7 @@
 //! | all of them | `serve::run` |
 //! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`], [`LogConfig`] | `serve.rs` |
 //! | [`CommitlogConfig`], [`CompactionConfig`], [`SSTableConfig`], [`LargeDataConfig`], [`ReadConfig`] | `storage.rs` |
-//! | [`IdentityConfig`], [`ListenConfig`], [`SecurityConfig`], [`RequestConfig`], [`ResultConfig`], [`BatchConfig`] | `cql_server/wiring.rs` |
+//! | [`IdentityConfig`], [`ListenConfig`], [`SecurityConfig`], [`RequestConfig`], [`ResultConfig`], [`BatchConfig`], [`SchemaConfig`] | `cql_server/wiring.rs` |
 //! | [`TimeoutConfig`] | `cql_server/wiring.rs`; two of them also limit the engine's queues |
 
 use std::path::PathBuf;
@@ -375,6 +375,19 @@ pub struct BatchConfig {
 impl Default for BatchConfig {
     fn default() -> Self {
         Self { warn_bytes: 5 << 10, fail_bytes: 50 << 10, unlogged_partitions_warn: 10 }
+    }
+}
+
+/// What schema changes may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchemaConfig {
+    pub compact_tables_enabled: bool,
+    pub drop_compact_storage_enabled: bool,
+}
+
+impl Default for SchemaConfig {
+    fn default() -> Self {
+        Self { compact_tables_enabled: true, drop_compact_storage_enabled: false }
     }
 }
 

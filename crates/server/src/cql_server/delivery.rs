@@ -60,6 +60,7 @@ fn options() -> CqlOptions {
         prepared_bytes_max: 1 << 20,
         idle_timeout_us: None,
         batch_limits: BatchLimits::DEFAULT,
+        schema_rules: cql::SchemaRules::default(),
         result_limits: cql::ResultLimits::default(),
         result_bytes_max: 4 << 20,
         tombstone_warn_threshold: 0,

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use catalog::is_system_keyspace;
 use catalog::virtual_tables::{Content, content_of};
 use cql::Prepared;
 use cql::system::{
-    CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, ShardInside, TableInfo, Trace,
+    CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, ShardInside, TableEstimate,
+    TableInfo, Trace,
 };
 use engine::EngineError;
 use engine::compaction::report::RunningReport;
 use engine::node;
 use engine::report::{SSTableReport, ShardReport, TableReport};
 use engine::shard::EngineShard;
-use model::TableSchema;
+use model::{TableId, TableSchema};
 use reports::MemoryClass;
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
@@ -27,8 +29,6 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         Content::Nothing
         | Content::Schema
         | Content::Local
-        | Content::SizeEstimates
-        | Content::TableEstimates
         | Content::Versions
         | Content::TokenRing
         | Content::Config
@@ -39,6 +39,9 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         | Content::VirtualKeyspaces
         | Content::VirtualTables
         | Content::VirtualColumns => {}
+        Content::SizeEstimates | Content::TableEstimates => {
+            info.estimates = estimates(node::table_reports(shard).await?);
+        }
         Content::Clients | Content::ClientsOfViews => info.clients = clients(shard).await?,
         Content::PreparedStatements | Content::CqlMetrics => info.prepared = prepared(shard)?,
         Content::LargePartitions | Content::LargeRows | Content::LargeCells => {
@@ -131,6 +134,28 @@ fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
         }
     };
     TableReport::of_all_shards(shards).into_iter().map(of).collect()
+}
+
+/// Partitions of SSTables and memtables; one that is in several is counted several times, as in Cassandra.
+/// Tables of the system are left out.
+fn estimates(shards: Vec<Vec<TableReport>>) -> BTreeMap<TableId, TableEstimate> {
+    let mut by_id: BTreeMap<TableId, Vec<TableReport>> = BTreeMap::new();
+    for report in shards.into_iter().flatten().filter(|report| !is_system_keyspace(&report.keyspace)) {
+        by_id.entry(report.id).or_default().push(report);
+    }
+    let of = |(id, parts): (TableId, Vec<TableReport>)| {
+        let sstables: BTreeMap<_, &SSTableReport> =
+            parts.iter().flat_map(|part| &part.sstables).map(|it| (it.name, it)).collect();
+        let in_sstables: u64 = sstables.values().map(|it| it.partitions).sum();
+        let in_memory: usize = parts.iter().map(|part| part.memtable_partitions).sum();
+        let bytes: u64 = sstables.values().map(|it| it.uncompressed_bytes).sum();
+        let estimate = TableEstimate {
+            partitions: in_sstables + in_memory as u64,
+            mean_partition_bytes: bytes.checked_div(in_sstables).unwrap_or(0),
+        };
+        (id, estimate)
+    };
+    by_id.into_iter().map(of).collect()
 }
 
 /// Each start of the node numbers a shard's jobs anew, so the id also contains the start time `since_us`.

@@ -4,7 +4,7 @@
 //! shard-aware port the client's source port selects the shard: port modulo number of shards, as ScyllaDB's
 //! drivers compute it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -84,12 +84,27 @@ pub struct Opened {
 
 /// State of the listeners, on shard 0.
 struct Endpoints {
-    listeners: Vec<Rc<Listener>>,
-    /// Number of connections, by shard.
+    /// Empty while clients are not served.
+    listeners: RefCell<Vec<Rc<Listener>>>,
+    /// The ports that were opened at the start, with the numbers that they had.
+    ports: Vec<Port>,
+    options: Arc<CqlOptions>,
+    /// By shard.
     open_connections: Vec<Cell<usize>>,
 }
 
-/// Opens the ports and serves connections; must be called on shard 0. Returns when the ports are open.
+impl Endpoints {
+    /// Takes connections from these listeners from now on.
+    fn serve(self: &Rc<Self>, shard: &Shard, open: Vec<(Port, Rc<Listener>)>) {
+        *self.listeners.borrow_mut() = open.iter().map(|(_, listener)| listener.clone()).collect();
+        for (port, listener) in open {
+            let accepting = accept(shard.clone(), self.clone(), port, listener, self.options.clone());
+            shard.spawn(CpuGroup::Statement, accepting).detach();
+        }
+    }
+}
+
+/// Listens and serves; on shard 0. Ends when the ports are open.
 ///
 /// # Errors
 /// An ordinary port is in use or not allowed; then no port is open.
@@ -121,14 +136,13 @@ pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Vec<Port>) -> 
     }
     levels::publish(shard).await?;
     let open_connections = (0..shard.shard_count()).map(|_| Cell::new(0)).collect();
-    let listeners: Vec<_> = open.iter().map(|(_, listener)| listener.clone()).collect();
     let addresses = open.iter().map(|(port, listener)| (port.name(), listener.local_addr())).collect();
-    let endpoints = Rc::new(Endpoints { listeners, open_connections });
+    let bound =
+        |(port, listener): &(Port, Rc<Listener>)| Port { address: listener.local_addr(), ..port.clone() };
+    let ports = open.iter().map(bound).collect();
+    let endpoints = Rc::new(Endpoints { listeners: RefCell::default(), ports, options, open_connections });
     shard.set_local(endpoints.clone());
-    for (port, listener) in open {
-        let accepting = accept(shard.clone(), endpoints.clone(), port, listener, options.clone());
-        shard.spawn(CpuGroup::Statement, accepting).detach();
-    }
+    endpoints.serve(shard, open);
     Ok(Opened { addresses, missing })
 }
 
@@ -137,7 +151,7 @@ pub async fn start(shard: &Shard, mut options: CqlOptions, ports: Vec<Port>) -> 
 pub async fn stop(remote: &Remote, address: SocketAddr) {
     let stop_listening = move |shard: Shard| async move {
         if let Some(endpoints) = shard.local::<Endpoints>() {
-            endpoints.listeners.iter().for_each(|listener| listener.close());
+            endpoints.listeners.take().iter().for_each(|listener| listener.close());
         }
         events::status_changed(&shard, StatusChange::Down, address).await;
     };
@@ -158,6 +172,36 @@ pub async fn stop(remote: &Remote, address: SocketAddr) {
     for stopped in stops {
         let _ = stopped.await;
     }
+}
+
+/// Takes connections again after [`stop`], on the ports that were open, and tells clients that the node at
+/// `address` is up.
+///
+/// # Errors
+/// A port is taken; then none is open.
+pub async fn resume(remote: &Remote, address: SocketAddr) -> Result<(), ListenError> {
+    let listen = move |shard: Shard| async move {
+        let endpoints = shard.local::<Endpoints>();
+        let Some(endpoints) = endpoints.filter(|it| it.listeners.borrow().is_empty()) else {
+            return Ok::<_, ListenError>(());
+        };
+        let mut open = vec![];
+        for port in &endpoints.ports {
+            open.push((port.clone(), Rc::new(shard.net().listen(port.address, ListenOptions::default())?)));
+        }
+        for target in 0..shard.shard_count() {
+            let resumed = shard.call(target, CpuGroup::Statement, |shard| async move {
+                if let Ok(cql) = CqlShard::of(&shard) {
+                    cql.resume();
+                }
+            });
+            resumed.await.map_err(EngineError::from)?;
+        }
+        endpoints.serve(&shard, open);
+        events::status_changed(&shard, StatusChange::Up, address).await;
+        Ok(())
+    };
+    remote.call(0, CpuGroup::Statement, listen).await.map_err(EngineError::from)?
 }
 
 async fn accept(

@@ -109,6 +109,8 @@ pub struct CqlOptions {
     pub idle_timeout_us: Option<u64>,
     /// Thresholds from which batches are warned of or refused.
     pub batch_limits: BatchLimits,
+    /// What schema changes may do.
+    pub schema_rules: cql::SchemaRules,
     /// Memory that a SELECT's result may take.
     pub result_limits: cql::ResultLimits,
     /// Memory on one shard for pages and small results that are being produced, and the same amount again for
@@ -337,6 +339,11 @@ impl CqlShard {
         for connection in self.connections.borrow().values() {
             self.shard.spawn(CpuGroup::Statement, connection.clone().finish()).detach();
         }
+    }
+
+    /// Serves connections again after [`Self::stop`].
+    pub fn resume(&self) {
+        self.is_stopping.set(false);
     }
 
     /// Counts a request of `bytes` bytes as started.

@@ -470,6 +470,10 @@ impl ClientState for Node {
         ResultLimits { page_bytes: limits.page_bytes.min(self.page_bytes_max), ..limits }
     }
 
+    fn schema_rules(&self) -> cql::SchemaRules {
+        self.cql.options.schema_rules
+    }
+
     fn batch_limits(&self) -> BatchLimits {
         self.cql.options.batch_limits
     }

@@ -7,13 +7,13 @@ use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::murmur3;
 use catalog::{Catalog, RoleChange};
 use cql::BatchLimits;
-use cql::ResultLimits;
 use cql::system::{NodeInfo, SettingInfo};
+use cql::{ResultLimits, SchemaRules};
 use engine::Engine;
 use log::{info, warn};
 use runtime::Remote;
@@ -27,7 +27,7 @@ use crate::client_listeners::{ClientListeners, ClientParts};
 use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
 use crate::config::ports::{self, PortPlan};
 use crate::config::{
-    BatchConfig, Config, Encryption, IdentityConfig, ListenConfig, RequestConfig, ResultConfig,
+    BatchConfig, Config, Encryption, IdentityConfig, ListenConfig, RequestConfig, ResultConfig, SchemaConfig,
     SecurityConfig, TimeoutConfig,
 };
 use crate::serve_error::ServeError;
@@ -56,6 +56,7 @@ struct Listeners {
     remote: Remote,
     address: SocketAddr,
     connections: Arc<AtomicU64>,
+    is_listening: AtomicBool,
     tls: Option<Arc<ReloadableTls>>,
 }
 
@@ -67,7 +68,7 @@ impl ClientListeners for Listeners {
     }
 
     fn is_listening(&self) -> bool {
-        true
+        self.is_listening.load(Ordering::Acquire)
     }
 
     fn connections(&self) -> u64 {
@@ -75,7 +76,16 @@ impl ClientListeners for Listeners {
     }
 
     fn stop(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.is_listening.store(false, Ordering::Release);
         Box::pin(listener::stop(&self.remote, self.address))
+    }
+
+    fn resume(&self) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
+        Box::pin(async move {
+            listener::resume(&self.remote, self.address).await.map_err(|error| error.to_string())?;
+            self.is_listening.store(true, Ordering::Release);
+            Ok(())
+        })
     }
 }
 
@@ -99,6 +109,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         timeouts,
         results,
         batches,
+        schema,
         memory_bytes,
         shown,
         started,
@@ -161,6 +172,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
             unpaged_hard_bytes,
         },
         batch_limits: batch_limits(batches),
+        schema_rules: schema_rules(&schema),
         result_bytes_max: (shard_bytes / RESULT_PART).max(RESULT_BYTES_MIN),
         tombstone_warn_threshold,
         open_connections: connections.clone(),
@@ -178,7 +190,8 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         info!(target: "cql", "Starting listening for {what} on {address}");
     }
     let address = opened.addresses[0].1;
-    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections, tls }))
+    let is_listening = AtomicBool::new(true);
+    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections, is_listening, tls }))
 }
 
 fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
@@ -192,6 +205,14 @@ fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
         counter_us: to_us(counter_write_ms),
         conditional_us: to_us(write_ms.saturating_add(cas_contention_ms)),
         truncate_us: to_us(truncate_ms),
+    }
+}
+
+fn schema_rules(schema: &SchemaConfig) -> SchemaRules {
+    let SchemaConfig { compact_tables_enabled, drop_compact_storage_enabled } = *schema;
+    SchemaRules {
+        may_create_compact: compact_tables_enabled,
+        may_drop_compact_storage: drop_compact_storage_enabled,
     }
 }
 

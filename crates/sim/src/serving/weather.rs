@@ -92,6 +92,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         prepared_bytes_max,
         idle_timeout_us: rng.chance(1, 3).then(|| 2_000_000 + rng.below(6_000_000)),
         batch_limits: cql::BatchLimits::DEFAULT,
+        schema_rules: cql::SchemaRules::default(),
         result_limits: cql::ResultLimits { page_bytes, page_tombstones, ..cql::ResultLimits::default() },
         result_bytes_max,
         tombstone_warn_threshold: 0,

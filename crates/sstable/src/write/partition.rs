@@ -405,7 +405,8 @@ fn with_values<R>(prefix: &ClusteringPrefix, f: impl FnOnce(&[Option<&[u8]>]) ->
         }
         return f(&values[..prefix.len()]);
     }
-    let values: Vec<Option<&[u8]>> = prefix.values().map(Some).collect();
+    let mut values: Vec<Option<&[u8]>> = prefix.values().map(Some).collect();
+    values.resize(prefix.len(), None);
     f(&values)
 }
 
@@ -434,6 +435,11 @@ fn compare_prefixes(
         if order.is_ne() {
             return order;
         }
+    }
+    let values = prefix.values().count();
+    if values < prefix.len().min(kept.values.len()) {
+        // Null is less than all values. A kept null is an empty value.
+        return if kept.values[values].is_empty() { Ordering::Equal } else { Ordering::Less };
     }
     match prefix.len().cmp(&kept.values.len()) {
         Ordering::Equal => kind.weight().cmp(&kept.kind.weight()),

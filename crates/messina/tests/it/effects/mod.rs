@@ -123,6 +123,8 @@ const ROWS: &[Row] = &[
     row("results", "batch_size_warn_threshold", "1KiB", "a warning in the answer"),
     row("results", "batch_size_fail_threshold", "2KiB", "a batch is refused"),
     row("results", "unlogged_batch_across_partitions_warn_threshold", "2", "a warning in the answer"),
+    row("results", "compact_tables_enabled", "false", "CREATE TABLE is refused"),
+    row("results", "drop_compact_storage_enabled", "true", "ALTER TABLE is applied"),
     row("results", "max_memory_for_unlimited_query_soft_limit", "10KiB", "a line of the log"),
     row("results", "max_memory_for_unlimited_query_hard_limit", "20KiB", "a read is refused"),
     row("results", "query_page_size_in_bytes", "10KiB", "rows of a page"),

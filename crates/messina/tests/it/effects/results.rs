@@ -103,4 +103,20 @@ pub fn see(group: &Group) {
     let rows = page.rows.len();
     group.sees(options[5], rows < 20 && page.metadata.paging_state.is_some(), rows);
     assert!(server.stop().0.success());
+    see_compact_tables(group);
+}
+
+fn see_compact_tables(group: &Group) {
+    const CREATE: &str = "CREATE TABLE ks.t (k int PRIMARY KEY, v int) WITH COMPACT STORAGE";
+    let server = group.start("e", &["compact_tables_enabled"], &["--in-memory"]);
+    let answer = client(&server).query(CREATE);
+    group.sees("compact_tables_enabled", matches!(answer, Response::Error(_)), format_args!("{answer:?}"));
+    assert!(server.stop().0.success());
+    let server = group.start("f", &["drop_compact_storage_enabled"], &["--in-memory"]);
+    let mut client = client(&server);
+    client.run(CREATE);
+    let answer = client.query("ALTER TABLE ks.t DROP COMPACT STORAGE");
+    let is_applied = !matches!(answer, Response::Error(_));
+    group.sees("drop_compact_storage_enabled", is_applied, format_args!("{answer:?}"));
+    assert!(server.stop().0.success());
 }

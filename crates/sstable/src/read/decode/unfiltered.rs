@@ -212,10 +212,14 @@ impl Head<'_> {
         target: &Position,
     ) -> Result<Ordering, FormatError> {
         let mut values = ValueReader::new(Take::new(self.values), &fixed[..self.count]);
-        for (theirs, column) in target.prefix.values().zip(&schema.clustering) {
+        let mut targets = target.prefix.values();
+        for column in &schema.clustering[..target.prefix.len()] {
             let Some(mine) = values.next_value() else { break };
-            let mine = mine.named("clustering value")?.unwrap_or_default();
-            let order = column.ty.compare(mine, theirs);
+            let order = match (mine.named("clustering value")?, targets.next()) {
+                (Some(mine), Some(theirs)) => column.ty.compare(mine, theirs),
+                // Null is less than all values.
+                (mine, theirs) => mine.is_some().cmp(&theirs.is_some()),
+            };
             if order.is_ne() {
                 return Ok(order);
             }
@@ -249,7 +253,10 @@ pub(in crate::read) fn prefix_of(
 ) -> Result<ClusteringKey, FormatError> {
     let mut reader = ValueReader::new(Take::new(values), fixed);
     while let Some(value) = reader.next_value() {
-        let value = value.named("clustering value")?.unwrap_or_default();
+        let Some(value) = value.named("clustering value")? else {
+            builder.push_null();
+            continue;
+        };
         if value.len() > VALUE_BYTES_MAX {
             let expected = format!("at most {VALUE_BYTES_MAX} bytes");
             let found = value.len().to_string();

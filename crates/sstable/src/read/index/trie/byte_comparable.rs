@@ -81,6 +81,9 @@ pub(super) fn clustering(types: &[CqlType], position: &Position) -> Result<Vec<u
             out[at] = if ty.is_reversed() { EMPTY_REVERSED } else { EMPTY };
         }
     }
+    for _ in position.prefix.values().count()..position.prefix.len() {
+        out.push(NULL);
+    }
     out.push(match position.side {
         Side::Before => BEFORE,
         Side::At => END,
