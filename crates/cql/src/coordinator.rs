@@ -109,6 +109,11 @@ pub trait Coordinator {
         Permissions::ALL
     }
 
+    /// Whether the node counts as every replica of a keyspace, in all data centers.
+    fn counts_as_all_replicas(&self) -> bool {
+        false
+    }
+
     /// Hashes a password for storage, with a salt. The hash is deliberately slow, so it is computed outside
     /// the shard's thread.
     fn hash_password(&self, _password: &str) -> impl Future<Output = Result<String, CqlError>> {

@@ -21,7 +21,7 @@ pub mod system;
 pub mod term;
 pub mod testing;
 
-pub use consistency::ConsistencyLevels;
+pub use consistency::{ConsistencyLevels, Replicas};
 pub use coordinator::{ChangeSchema, Coordinator, Decide, ResultLimits};
 pub use error::from_catalog;
 pub use outcome::{CellBlocks, Execution, Outcome, ResultRows};

@@ -17,7 +17,7 @@ use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::term::{Planner, bind};
-use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, access, describe};
+use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, Replicas, access, describe};
 
 /// A prepared statement, ready to be executed.
 pub struct Prepared {
@@ -214,7 +214,7 @@ impl Prepared {
     }
 
     /// Checks that the statement allows these consistency levels, and that the cluster has enough replicas
-    /// for them. `data_center` is the node's data center.
+    /// for them.
     ///
     /// # Errors
     /// As [`ConsistencyLevels::check_kind`] and [`ConsistencyLevels::check_replicas`].
@@ -223,10 +223,10 @@ impl Prepared {
         &self,
         levels: ConsistencyLevels,
         catalog: &Catalog,
-        data_center: &str,
+        replicas: Replicas<'_>,
     ) -> Result<(), CqlError> {
         let is_batch = matches!(&self.plan, Plan::Modify(modify) if modify.is_batch());
-        check_consistency(self.kind(), is_batch, &self.tables, levels, catalog, data_center)
+        check_consistency(self.kind(), is_batch, &self.tables, levels, catalog, replicas)
     }
 
     /// Returns the error for a statement that reached its deadline.
@@ -317,6 +317,7 @@ impl Prepared {
                     timestamp_us: execution.timestamp_us.unwrap_or_else(|| coordinator.timestamp_us()),
                     new_table_id: uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid(),
                     data_center: &coordinator.node_info().data_center,
+                    counts_as_all_replicas: coordinator.counts_as_all_replicas(),
                 };
                 let Some(plan) = schema::plan(change, &catalog, &context)? else {
                     return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
@@ -392,10 +393,10 @@ fn check_consistency(
     tables: &[Arc<TableSchema>],
     levels: ConsistencyLevels,
     catalog: &Catalog,
-    data_center: &str,
+    replicas: Replicas<'_>,
 ) -> Result<(), CqlError> {
     levels.check_kind(kind, is_batch, tables.first().map_or("", |table| &table.name))?;
-    tables.iter().try_for_each(|table| levels.check_replicas(kind, catalog, &table.keyspace, data_center))
+    tables.iter().try_for_each(|table| levels.check_replicas(kind, catalog, &table.keyspace, replicas))
 }
 
 /// [`Prepared::check_consistency`] for a batch of the protocol. Returns the kind that selects the batch's
@@ -408,7 +409,7 @@ pub fn check_batch_consistency(
     statements: &[(Arc<Prepared>, &Values<'_>)],
     levels: ConsistencyLevels,
     catalog: &Catalog,
-    data_center: &str,
+    replicas: Replicas<'_>,
 ) -> Result<StatementKind, CqlError> {
     let kind = match () {
         () if statements.iter().any(|(prepared, _)| prepared.is_conditional) => StatementKind::Conditional,
@@ -416,7 +417,7 @@ pub fn check_batch_consistency(
         () => StatementKind::Write,
     };
     for (prepared, _) in statements {
-        check_consistency(kind, true, &prepared.tables, levels, catalog, data_center)?;
+        check_consistency(kind, true, &prepared.tables, levels, catalog, replicas)?;
     }
     Ok(kind)
 }

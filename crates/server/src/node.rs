@@ -36,6 +36,8 @@ impl Mode {
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     pub cluster_name: String,
+    pub data_center: String,
+    pub rack: String,
     /// The address that clients are told.
     pub address: String,
     /// Absolute.

@@ -48,6 +48,8 @@ pub struct SchemaContext<'a> {
     /// The node's data center, the only one that `NetworkTopologyStrategy` may name. If empty, there is no
     /// node, and any data center may be named.
     pub data_center: &'a str,
+    /// The node counts as the replicas of all data centers, so any may be named.
+    pub counts_as_all_replicas: bool,
 }
 
 /// The prepared change of a schema statement.

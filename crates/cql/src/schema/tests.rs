@@ -35,6 +35,7 @@ impl Session {
             timestamp_us: 1_000_000,
             new_table_id: Uuid::from_u128(self.tables),
             data_center: "datacenter1",
+            counts_as_all_replicas: false,
         };
         let parsed = parse(text)?;
         let plan = plan(&parsed.statement, &self.catalog, &context)?.expect("a statement on the schema");

@@ -139,6 +139,9 @@ const LATENCY_GOAL: RangeInclusive<u64> = 50..=1_000_000;
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionDef] = &[
     option("cluster_name", &[], |c| At::Text(&mut c.identity.cluster_name), "The name that drivers and `nodetool` show."),
+    option("dc", &[], |c| At::Text(&mut c.identity.data_center), "The node's data center, as in Cassandra's `cassandra-rackdc.properties`: the one that `NetworkTopologyStrategy` may name, and that drivers look for."),
+    option("rack", &[], |c| At::Text(&mut c.identity.rack), "The node's rack, as in `cassandra-rackdc.properties`."),
+    option("node_counts_as_all_replicas", &[], |c| At::Bool(&mut c.identity.counts_as_all_replicas), "Count this node as every replica, in all data centers: `QUORUM`, `ALL`, `SERIAL` and conditions are answered in keyspaces with several replicas, and `NetworkTopologyStrategy` may name any data center. There is still one copy of the data. For tests with a schema from production."),
     option("data_dir", &[("workdir", NONE)], |c| At::Path(&mut c.place.data_dir), "Everything is kept below this directory."),
     option("data_file_directories", &[("data_file_directory", NONE)], |c| At::DataDirectories(&mut c.place.data_dir), "Cassandra's way to say `data_dir`: one directory called `data`; `data_dir` is the directory it is in."),
     option("in_memory", &[], |c| At::Bool(&mut c.place.in_memory), "Keep nothing: data live in a directory in memory that is removed at the end. For tests."),

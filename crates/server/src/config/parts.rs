@@ -20,17 +20,27 @@ use super::options::{
 };
 use super::ports;
 
-/// The names of the node.
+/// The names of the node, and the replicas that it stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityConfig {
     pub cluster_name: String,
     /// `None`: the address where CQL is spoken.
     pub broadcast_rpc_address: Option<String>,
+    pub data_center: String,
+    pub rack: String,
+    /// The node counts as all replicas of a keyspace.
+    pub counts_as_all_replicas: bool,
 }
 
 impl Default for IdentityConfig {
     fn default() -> Self {
-        Self { cluster_name: "Test Cluster".into(), broadcast_rpc_address: None }
+        Self {
+            cluster_name: "Test Cluster".into(),
+            broadcast_rpc_address: None,
+            data_center: "datacenter1".into(),
+            rack: "rack1".into(),
+            counts_as_all_replicas: false,
+        }
     }
 }
 

@@ -101,6 +101,8 @@ pub struct CqlOptions {
     pub passwords: Option<Passwords>,
     /// Users need permissions.
     pub checks_permissions: bool,
+    /// The node counts as all replicas of a keyspace.
+    pub counts_as_all_replicas: bool,
     pub timeouts: Timeouts,
     /// Bytes of answers that wait on one shard because clients do not take them; then only connections that have few are
     /// read.

@@ -9,7 +9,7 @@ use base::broken;
 use catalog::{Catalog, Permissions, SchemaChange};
 use cql::modify::{BatchLimits, BatchSeverity};
 use cql::system::{self, NodeInfo};
-use cql::{ChangeSchema, Coordinator, Decide, ResultLimits, ResultMemory};
+use cql::{ChangeSchema, Coordinator, Decide, Replicas, ResultLimits, ResultMemory};
 use engine::EngineError;
 use engine::commitlog::LogError;
 use engine::node::{self, Deadline, NodeShard};
@@ -215,9 +215,10 @@ impl Node {
         &self.cql.levels
     }
 
-    /// The one that this node is in.
-    pub fn data_center(&self) -> &str {
-        &self.cql.options.node.data_center
+    /// The replicas that this node stands for.
+    pub fn replicas(&self) -> Replicas<'_> {
+        let options = &self.cql.options;
+        Replicas { data_center: &options.node.data_center, counts_as_all: options.counts_as_all_replicas }
     }
 
     pub fn timeouts(&self) -> &Timeouts {
@@ -357,6 +358,10 @@ impl Coordinator for Node {
 
     fn checks_permissions(&self) -> bool {
         self.cql.options.checks_permissions
+    }
+
+    fn counts_as_all_replicas(&self) -> bool {
+        self.cql.options.counts_as_all_replicas
     }
 
     fn table_permissions(&self, table: &TableSchema) -> Permissions {

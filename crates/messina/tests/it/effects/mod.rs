@@ -46,6 +46,9 @@ const fn row(group: &'static str, option: &'static str, value: &'static str, see
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     row("places", "cluster_name", "Strait", "system.local"),
+    row("places", "dc", "DC1", "system.local; NetworkTopologyStrategy may name it"),
+    row("places", "rack", "RAC1", "system.local"),
+    row("places", "node_counts_as_all_replicas", "true", "QUORUM and conditions in a keyspace of three replicas"),
     row("places", "data_dir", "elsewhere", "the directory is there"),
     row("places", "data_file_directories", "there/data", "the directory is there"),
     row("places", "in_memory", "true", "no directory is left"),
