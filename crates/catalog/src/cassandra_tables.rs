@@ -6,7 +6,7 @@
 //! Names, columns and types are Cassandra 5.0's, taken from its `system_schema` and `system_virtual_schema`.
 
 use crate::definition::CompactDefinition;
-use crate::system::{AUTH, SYSTEM, SYSTEM_SCHEMA};
+use crate::system::{AUTH, SYSTEM};
 use crate::virtual_tables::{Content, DISTRIBUTED, VIEWS_KS};
 
 pub(crate) const CASSANDRA_TABLES: &[(Content, CompactDefinition)] = &[
@@ -164,18 +164,6 @@ pub(crate) const CASSANDRA_TABLES: &[(Content, CompactDefinition)] = &[
             partition_key: &["ks_name", "table_name"],
             clustering: &["key blob"],
             columns: "",
-        },
-    ),
-    (
-        Content::Schema,
-        CompactDefinition {
-            keyspace: SYSTEM_SCHEMA,
-            name: "column_masks",
-            comment: "column dynamic data masks",
-            partition_key: &["keyspace_name"],
-            clustering: &["table_name", "column_name"],
-            columns: "function_argument_nulls frozen<list<boolean>>; function_argument_types frozen<list<text>>; \
-                  function_argument_values frozen<list<text>>; function_keyspace text; function_name text",
         },
     ),
     (

@@ -78,7 +78,9 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, inter
     let is_dropped = |name: &str| records.iter().any(|dropped| dropped.name == name);
     let column = |name: &str, ty: &CqlType, kind: ColumnKind| {
         let suffix = if kind == ColumnKind::Static { " static" } else { "" };
-        format!("{} {}{suffix}", identifier(name), ty.to_cql())
+        let mask =
+            settings.masks.get(name).map_or(String::new(), |mask| format!(" MASKED WITH {}", mask.cql()));
+        format!("{} {}{suffix}{mask}", identifier(name), ty.to_cql())
     };
 
     let mut lines = Vec::new();

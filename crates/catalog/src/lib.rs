@@ -5,6 +5,7 @@
 //! | what exists, and which changes are allowed | `catalog.rs`, rules of a table: `alter.rs` |
 //! | what a keyspace is, how it is replicated | `keyspace.rs` |
 //! | options of a table that storage does not use | `settings.rs`; `compression.rs`, `compaction.rs`, `retry.rs` |
+//! | the mask of a column | `column_mask.rs` |
 //! | options of other versions and of ScyllaDB | `other_options.rs`, `tombstone_gc.rs` |
 //! | which types are inside a type, how they change | `user_types.rs` |
 //! | roles, and the effective service level of each | `access.rs`, `service_level.rs` |
@@ -23,6 +24,7 @@ mod alter;
 mod cassandra_tables;
 mod catalog;
 mod change;
+mod column_mask;
 mod compaction;
 mod compression;
 mod definition;
@@ -49,6 +51,7 @@ pub mod virtual_tables;
 pub use access::{Access, LevelChange, Role, RoleChange};
 pub use catalog::{Catalog, Changed, Table};
 pub use change::{ChangeKind, SchemaChange, Target};
+pub use column_mask::{ColumnMask, MaskArgument};
 pub use compression::{compression_from_map, compression_to_map};
 pub use display::{Internals, describe_keyspace, describe_table, describe_table_with, describe_type};
 pub use error::CatalogError;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use model::{Codec, Compression, TableOptions};
 
+use crate::column_mask::ColumnMask;
 use crate::compaction;
 use crate::compression::{self, check_compression};
 use crate::error::{CatalogError, configuration};
@@ -37,6 +38,8 @@ pub struct TableSettings {
     /// [`crate::compression_to_map`].
     pub compression: BTreeMap<String, String>,
     pub extensions: BTreeMap<String, Vec<u8>>,
+    /// The masks of columns, by the column's name.
+    pub masks: BTreeMap<String, ColumnMask>,
     /// The name of a memtable configuration.
     pub memtable: String,
     /// Options of other versions and of ScyllaDB, each as the CQL of its value.
@@ -59,6 +62,7 @@ impl Default for TableSettings {
             compaction: compaction::default(),
             compression: BTreeMap::new(),
             extensions: BTreeMap::new(),
+            masks: BTreeMap::new(),
             memtable: "default".to_string(),
             others: BTreeMap::new(),
             read_repair: "BLOCKING".to_string(),

@@ -22,6 +22,7 @@ use model::{
 
 use crate::access::Access;
 use crate::catalog::{Catalog, Entry, Table};
+use crate::column_mask::{ColumnMask, MaskArgument};
 use crate::compression::compression_to_map;
 use crate::permission::Permission;
 use crate::service_level::Workload;
@@ -33,6 +34,8 @@ pub(crate) enum Place {
     ColumnIds,
     Types,
     DroppedColumns,
+    // A mask comes before its column and goes after it: no column is ever without its mask.
+    ColumnMasks,
     Columns,
     Tables,
     Keyspaces,
@@ -55,10 +58,11 @@ pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl Place {
     /// The tables whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 11] = [
+    pub(crate) const STORED: [Self; 12] = [
         Self::ColumnIds,
         Self::Types,
         Self::DroppedColumns,
+        Self::ColumnMasks,
         Self::Columns,
         Self::Tables,
         Self::Keyspaces,
@@ -78,9 +82,10 @@ impl Place {
         Self::ResourceRoles,
     ];
     /// Tables with a partition per keyspace.
-    const BY_KEYSPACE: [Self; 10] = [
+    const BY_KEYSPACE: [Self; 11] = [
         Self::Types,
         Self::DroppedColumns,
+        Self::ColumnMasks,
         Self::Columns,
         Self::Tables,
         Self::Keyspaces,
@@ -91,14 +96,15 @@ impl Place {
         Self::Aggregates,
     ];
     /// Tables with a partition per keyspace, whose clustering keys begin with the name of a table.
-    const BY_TABLE: [Self; 5] =
-        [Self::DroppedColumns, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
+    const BY_TABLE: [Self; 6] =
+        [Self::DroppedColumns, Self::ColumnMasks, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
 
     pub(crate) fn table_name(self) -> &'static str {
         match self {
             Self::ColumnIds => system::COLUMN_IDS,
             Self::Types => system::TYPES,
             Self::DroppedColumns => system::DROPPED_COLUMNS,
+            Self::ColumnMasks => system::COLUMN_MASKS,
             Self::Columns => system::COLUMNS,
             Self::Tables => system::TABLES,
             Self::Keyspaces => system::KEYSPACES,
@@ -448,9 +454,33 @@ fn rows_of_table(table: &Table) -> Rows {
         row.extend(dropped.id.map(|id| ("column_id", int(id.0))));
         row.push(exact);
     }
+    for (column, mask) in &table.settings.masks {
+        rows.insert(RowKey::new(Place::ColumnMasks, &[keyspace], &[name, column]), mask_fields(mask));
+    }
     let bound = vec![("id_bound", int(schema.column_id_bound()))];
     rows.insert(RowKey::new(Place::ColumnIds, &[keyspace, name], &[]), bound);
     rows
+}
+
+fn mask_fields(mask: &ColumnMask) -> Fields {
+    let list =
+        |value: fn(&MaskArgument) -> CqlValue| CqlValue::List(mask.arguments.iter().map(value).collect());
+    let shown = |argument: &MaskArgument| match (&argument.value, &argument.ty) {
+        (None, _) => text(""),
+        (Some(bytes), CqlType::Text | CqlType::Ascii) => text(&String::from_utf8_lossy(bytes)),
+        (Some(bytes), ty) => text(&ty.text_of(bytes)),
+    };
+    vec![
+        ("function_argument_nulls", list(|argument| CqlValue::Boolean(argument.value.is_none()))),
+        ("function_argument_types", list(|argument| text(&argument.ty.to_cql()))),
+        ("function_argument_values", list(shown)),
+        ("function_keyspace", text("system")),
+        ("function_name", text(&mask.function)),
+        (
+            "messina_argument_bytes",
+            list(|argument| CqlValue::Blob(argument.value.clone().unwrap_or_default())),
+        ),
+    ]
 }
 
 fn kind_name(kind: ColumnKind) -> &'static str {

@@ -114,6 +114,11 @@ pub trait Coordinator {
         false
     }
 
+    /// Whether users without UNMASK see masks: `dynamic_data_masking_enabled`.
+    fn masks_columns(&self) -> bool {
+        false
+    }
+
     /// Hashes a password for storage, with a salt. The hash is deliberately slow, so it is computed outside
     /// the shard's thread.
     fn hash_password(&self, _password: &str) -> impl Future<Output = Result<String, CqlError>> {

@@ -264,6 +264,7 @@ impl Prepared {
         authorize::check_tables(&self.needs, coordinator)?;
         match &self.plan {
             Plan::Select(select) => {
+                let select = authorize::visible(select, coordinator)?;
                 let bound = bind(values, &self.markers)?;
                 warnings.extend(select.warning().map(str::to_string));
                 let rows = select::execute(select, coordinator, &bound, execution).await?;
@@ -318,6 +319,7 @@ impl Prepared {
                     new_table_id: uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid(),
                     data_center: &coordinator.node_info().data_center,
                     counts_as_all_replicas: coordinator.counts_as_all_replicas(),
+                    masks_columns: coordinator.masks_columns(),
                 };
                 let Some(plan) = schema::plan(change, &catalog, &context)? else {
                     return Err(CqlError::Server(format!("nobody carries out {}", self.text)));
@@ -347,7 +349,11 @@ fn needs_of(
             let of_table = |table: &Arc<TableSchema>| {
                 // A condition reveals what it reads.
                 let read = is_conditional(table.id).then(|| TableNeed::read(table)).flatten();
-                std::iter::once(TableNeed::write(table)).chain(read)
+                // The answer to a condition that does not hold shows values, and they are not masked there.
+                let is_masked =
+                    catalog.table_by_id(table.id).is_some_and(|table| !table.settings.masks.is_empty());
+                let unmask = (is_masked && is_conditional(table.id)).then(|| TableNeed::unmask(table));
+                std::iter::once(TableNeed::write(table)).chain(read).chain(unmask)
             };
             tables.iter().flat_map(of_table).collect()
         }

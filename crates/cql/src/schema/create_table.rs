@@ -6,18 +6,19 @@ use std::sync::Arc;
 use catalog::{Catalog, CatalogError, TableSettings};
 use model::{CqlType, TableOptions, TableSchema};
 use protocol::CqlError;
-use syntax::ast::{ColumnDef, CreateTable, Ident, Ordering, PrimaryKeyDef};
+use syntax::ast::{CreateTable, Ident, Ordering, PrimaryKeyDef};
 use uuid::Uuid;
 
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::table_options::GivenOptions;
-use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
+use super::{SchemaContext, SchemaPlan, mask, refuse, to_catalog_error, unchanged};
 use crate::error::from_catalog;
 
 pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let keyspace = keyspace_of(&create.name, context.keyspace)?.to_string();
     writable_keyspace(&keyspace)?;
     check_text(&keyspace, create)?;
+    mask::check_enabled(create.columns.iter().filter_map(|column| column.mask.as_ref()), context)?;
     let given = GivenOptions::new(&create.with.properties)?;
     let warnings = given.warnings(true);
     let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
@@ -36,6 +37,10 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
             return Err(CatalogError::AlreadyExists { keyspace, table: name.clone() });
         }
         let schema = schema_of(catalog, &keyspace, &create, id, options).map_err(to_catalog_error)?;
+        for column in &create.columns {
+            let ty = type_of(catalog, &keyspace, &column.ty)?;
+            mask::add(catalog, &mut settings, (&keyspace, name), column, &ty)?;
+        }
         catalog.create_table(schema, settings)
     });
     Ok(plan.with_warnings(warnings))
@@ -49,7 +54,6 @@ fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
         if create.columns[..at].iter().any(|other| other.name.text == *name) {
             return refuse!("Duplicate column '{name}' declaration for table '{table}'");
         }
-        check_mask(column)?;
     }
     for (at, order) in create.with.clustering_order.iter().enumerate() {
         let name = &order.column.text;
@@ -67,13 +71,6 @@ fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
         0 => refuse!("No PRIMARY KEY specified for table '{table}' (exactly one required)"),
         1 => Ok(()),
         _ => refuse!("Multiple PRIMARY KEY specified for table '{table}' (exactly one required)"),
-    }
-}
-
-pub(super) fn check_mask(column: &ColumnDef) -> Result<(), CqlError> {
-    match column.masked {
-        Some(_) => refuse!("Column '{}' cannot be masked: masks are not supported yet", column.name.text),
-        None => Ok(()),
     }
 }
 

@@ -44,6 +44,7 @@ pub struct MemoryCoordinator {
     warnings: RefCell<Vec<String>>,
     user: RefCell<Option<Arc<str>>>,
     checks_permissions: Cell<bool>,
+    masks_columns: Cell<bool>,
 }
 
 impl MemoryCoordinator {
@@ -72,6 +73,7 @@ impl MemoryCoordinator {
             warnings: RefCell::default(),
             user: RefCell::default(),
             checks_permissions: Cell::new(false),
+            masks_columns: Cell::new(false),
         }
     }
 
@@ -92,6 +94,11 @@ impl MemoryCoordinator {
     /// Whether permissions are checked, as with `authorizer: CassandraAuthorizer`.
     pub fn set_checks_permissions(&self, checks: bool) {
         self.checks_permissions.set(checks);
+    }
+
+    /// Whether columns are masked, as with `dynamic_data_masking_enabled`.
+    pub fn set_masks_columns(&self, masks: bool) {
+        self.masks_columns.set(masks);
     }
 
     /// Limits the rows of a page, as storage with large rows does.
@@ -313,6 +320,10 @@ impl Coordinator for MemoryCoordinator {
 
     fn checks_permissions(&self) -> bool {
         self.checks_permissions.get()
+    }
+
+    fn masks_columns(&self) -> bool {
+        self.masks_columns.get()
     }
 
     fn table_permissions(&self, table: &TableSchema) -> Permissions {

@@ -196,6 +196,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("client_encryption_options.cipher_suites", &[], |c| At::AutoNames(&mut c.security.client_encryption.cipher_suites), "Cipher suites by their names in Java. `auto`: all that rustls speaks."),
     option("authenticator", &[], |c| At::Choice(&mut c.security.authenticator), "Who may log in: anybody, or roles with their passwords. The first start with `PasswordAuthenticator` makes the superuser `cassandra` with the password `cassandra`."),
     option("authorizer", &[], |c| At::Choice(&mut c.security.authorizer), "Who may do what: every role everything, or what `GRANT` has allowed it. `CassandraAuthorizer` needs `authenticator: PasswordAuthenticator`."),
+    option("dynamic_data_masking_enabled", &[], |c| At::Bool(&mut c.security.dynamic_data_masking), "Columns may be masked (`MASKED WITH`): users without the permission `UNMASK` see masks in place of values. While it is off, masks are kept and do not act. Everybody has `UNMASK` with `authorizer: AllowAllAuthorizer`."),
     option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.read_ms, TIMEOUT), "How long a read of single partitions may take, counted from its arrival."),
     option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.range_ms, TIMEOUT), "How long a page of a scan may take."),
     option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.write_ms, TIMEOUT), "How long a write may take."),

@@ -270,6 +270,7 @@ pub struct SecurityConfig {
     pub client_encryption: Encryption,
     pub authenticator: Authenticator,
     pub authorizer: Authorizer,
+    pub dynamic_data_masking: bool,
 }
 
 impl Default for SecurityConfig {
@@ -278,6 +279,7 @@ impl Default for SecurityConfig {
             client_encryption: Encryption::default(),
             authenticator: Authenticator::AllowAll,
             authorizer: Authorizer::AllowAll,
+            dynamic_data_masking: false,
         }
     }
 }

@@ -364,6 +364,10 @@ impl Coordinator for Node {
         self.cql.options.counts_as_all_replicas
     }
 
+    fn masks_columns(&self) -> bool {
+        self.cql.options.masks_columns
+    }
+
     fn table_permissions(&self, table: &TableSchema) -> Permissions {
         if !self.cql.options.checks_permissions {
             return Permissions::ALL;

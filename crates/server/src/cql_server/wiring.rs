@@ -102,6 +102,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
             "node_counts_as_all_replicas: QUORUM, ALL and SERIAL succeed with one copy of the data; meant for tests"
         );
     }
+    let masks_columns = security.dynamic_data_masking;
     let checks_permissions = security.authorizer == Authorizer::Cassandra;
     let (tls, passwords) = secure(engine, security)?;
     let ports = listened(&plans, plain, tls.as_ref())?;
@@ -144,6 +145,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         },
         passwords,
         checks_permissions,
+        masks_columns,
         counts_as_all_replicas,
         timeouts: timeouts_of(timeouts),
         answer_bytes_max: to_usize(
@@ -202,8 +204,9 @@ fn secure(
     engine: &Engine,
     security: SecurityConfig,
 ) -> Result<(Option<Arc<ReloadableTls>>, Option<Passwords>), ServeError> {
-    // Permissions are checked where statements are executed.
-    let SecurityConfig { client_encryption, authenticator, authorizer: _ } = security;
+    // Permissions and masks act where statements are executed.
+    let SecurityConfig { client_encryption, authenticator, authorizer: _, dynamic_data_masking: _ } =
+        security;
     let passwords = match authenticator {
         Authenticator::AllowAll => None,
         Authenticator::Password => Some(passwords(engine)?),

@@ -110,6 +110,7 @@ const ROWS: &[Row] = &[
     row("tls", "native_shard_aware_transport_port_ssl", "{port}", "TLS is answered there"),
     row("security", "authenticator", "PasswordAuthenticator", "STARTUP is answered with AUTHENTICATE"),
     row("security", "authorizer", "CassandraAuthorizer", "a role without a permission is refused"),
+    row("security", "dynamic_data_masking_enabled", "true", "a user without UNMASK sees a mask"),
     row("security", "api_password_file", "passwords", "the admin API asks for one"),
     row("security", "api_allow_anonymous", "true", "the admin API asks nobody"),
     row("security", "prometheus_allow_anonymous", "true", "the metrics ask nobody"),
