@@ -1,5 +1,5 @@
-//! Roles, permissions and service levels: who may log in, which roles and permissions are granted to whom, and
-//! the service level of each role.
+//! Roles, permissions and service levels: who may log in, which roles and permissions are granted to whom,
+//! and the service level of each role.
 //!
 //! They are part of the [`Catalog`](crate::Catalog), so that every shard has them at the same time and a
 //! login reads no table. A change is a function of all roles and levels: it checks the rules or returns an
@@ -99,8 +99,8 @@ impl Access {
         self.roles_of(name, true).iter().any(|name| self.roles[*name].is_superuser)
     }
 
-    /// The permissions of a role on a resource: those granted to it or to a role granted to it, on the resource or
-    /// on a group that the resource belongs to. Superusers have all.
+    /// The permissions of a role on a resource: those granted to it or to a role granted to it, on the
+    /// resource or on a group that the resource belongs to. Superusers have all.
     pub fn permissions_on(&self, role: &str, resource: &Resource) -> Permissions {
         let roles = self.roles_of(role, true);
         if roles.iter().any(|name| self.roles[*name].is_superuser) {

@@ -1,7 +1,8 @@
-//! The mask of a column: a function that replaces the column's values for users without the permission UNMASK.
+//! The mask of a column: a function that replaces the column's values for users without the permission
+//! UNMASK.
 //!
-//! The function's first argument is the value; the mask has the others. The CQL layer checks that the function exists
-//! and returns the column's type.
+//! The function's first argument is the value; the mask has the others. The CQL layer checks that the
+//! function exists and returns the column's type.
 
 use model::CqlType;
 

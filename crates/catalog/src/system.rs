@@ -1,5 +1,5 @@
-//! The tables that store the catalog: Cassandra 4.1's `system_schema` with 5.0's masks, its roles and permissions in
-//! `system_auth`, ScyllaDB's service levels in `system`, and one table of Messina.
+//! The tables that store the catalog: Cassandra 4.1's `system_schema` with 5.0's masks, its roles and
+//! permissions in `system_auth`, ScyllaDB's service levels in `system`, and one table of Messina.
 //!
 //! Drivers and cqlsh read `system_schema` to learn the schema. Its columns, their types and the ids of its
 //! tables are Cassandra's (source: 4.1 `schema/SchemaKeyspace.java`). `system.messina_column_ids` stores

@@ -103,8 +103,8 @@ pub trait Coordinator {
         false
     }
 
-    /// The user's permissions on a table, including those on its keyspace and on all keyspaces. Called for every
-    /// request; it must not be slow.
+    /// The user's permissions on a table, including those on its keyspace and on all keyspaces. Called for
+    /// every request; it must not be slow.
     fn table_permissions(&self, _table: &TableSchema) -> Permissions {
         Permissions::ALL
     }

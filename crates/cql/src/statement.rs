@@ -335,7 +335,8 @@ impl Prepared {
     }
 }
 
-/// The permissions that the execution of a plan needs. `tables` has the tables of SELECT and of modifications.
+/// The permissions that the execution of a plan needs. `tables` has the tables of SELECT and of
+/// modifications.
 fn needs_of(
     catalog: &Catalog,
     keyspace: Option<&str>,

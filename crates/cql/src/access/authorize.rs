@@ -1,11 +1,11 @@
 //! Decides whether a user may execute a statement.
 //!
-//! Statements on data know at their preparation which permissions on which tables they need ([`TableNeed`]); the
-//! node answers from a cache of the connection ([`Coordinator::table_permissions`]). All other statements are
-//! rare: [`required`] names the permission and the resource, and [`check`] asks the roles of the catalog.
+//! Statements on data know at their preparation which permissions on which tables they need ([`TableNeed`]);
+//! the node answers from a cache of the connection ([`Coordinator::table_permissions`]). All other statements
+//! are rare: [`required`] names the permission and the resource, and [`check`] asks the roles of the catalog.
 //!
-//! Tables that drivers need for their discovery are readable without a permission. Error messages are those of
-//! Cassandra (source: 5.0 `service/ClientState.java` and `authorize` of each statement).
+//! Tables that drivers need for their discovery are readable without a permission. Error messages are those
+//! of Cassandra (source: 5.0 `service/ClientState.java` and `authorize` of each statement).
 
 use std::sync::Arc;
 

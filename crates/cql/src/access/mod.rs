@@ -1,9 +1,9 @@
 //! Executes statements on roles, permissions and service levels, and decides who may execute a statement.
 //!
-//! The catalog ([`catalog::Access`]) defines the effect of a change on roles, permissions and service levels, and
-//! checks its consistency. This module interprets the statement, checks the user's rights and builds the answer.
-//! Error messages are those of Cassandra and ScyllaDB (source: Cassandra 5.0 `cql3/statements/*Role*.java`,
-//! `*Permission*.java`; ScyllaDB's documentation of service levels).
+//! The catalog ([`catalog::Access`]) defines the effect of a change on roles, permissions and service levels,
+//! and checks its consistency. This module interprets the statement, checks the user's rights and builds the
+//! answer. Error messages are those of Cassandra and ScyllaDB (source: Cassandra 5.0
+//! `cql3/statements/*Role*.java`, `*Permission*.java`; ScyllaDB's documentation of service levels).
 //!
 //! | question | file |
 //! |---|---|

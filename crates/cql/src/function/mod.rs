@@ -152,8 +152,8 @@ pub fn negate(
     apply(planner, &signature, vec![arg], Place::Selection)
 }
 
-/// Prepares the mask of a column of type `column`. Returns it with the type of its results; `None` if the function
-/// does not mask.
+/// Prepares the mask of a column of type `column`. Returns it with the type of its results; `None` if the
+/// function does not mask.
 ///
 /// # Errors
 /// There is no such function, it does not accept the arguments, or they are not constants.

@@ -1,8 +1,8 @@
-//! The selection as users without the permission UNMASK get it: values of masked columns are replaced where they
-//! leave the row, so that functions and aggregates never see them.
+//! The selection as users without the permission UNMASK get it: values of masked columns are replaced where
+//! they leave the row, so that functions and aggregates never see them.
 //!
-//! Restrictions, order and groups use the values themselves. A user without SELECT_MASKED may therefore not restrict
-//! masked columns.
+//! Restrictions, order and groups use the values themselves. A user without SELECT_MASKED may therefore not
+//! restrict masked columns.
 
 use std::sync::Arc;
 

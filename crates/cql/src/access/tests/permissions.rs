@@ -6,8 +6,8 @@ use reader::block_on_ready;
 use super::Node;
 use crate::{Coordinator, Execution, Outcome, Prepared, execute_batch};
 
-/// A node that checks permissions, with `ks.t`, the superuser `cassandra` and the user `bob`, who is a member of
-/// `team`. `cassandra` has logged in.
+/// A node that checks permissions, with `ks.t`, the superuser `cassandra` and the user `bob`, who is a member
+/// of `team`. `cassandra` has logged in.
 pub(super) fn node() -> Node {
     let node = Node::new();
     node.0.set_checks_permissions(true);
