@@ -334,7 +334,7 @@ fn the_version_is_that_of_the_contents() {
 #[test]
 fn system_tables_are_stored_like_any_other() {
     let catalog = some_catalog().0.with_system_tables();
-    assert_eq!(catalog.tables("system_schema").count(), 10);
+    assert_eq!(catalog.tables("system_schema").count(), 11);
     let mut store = Store::default();
     store.apply(&mutations_for(&Catalog::empty(), &catalog, 5, NOW_S));
     let loaded = store.load().unwrap();

@@ -122,7 +122,6 @@ fn a_file_of_cassandra_with_security_on_gives_no_node_if_it_is_not_built() {
         "  enabled: true\n  logger",
         "audit_logging_options is not built",
     );
-    no_node(file, "dynamic_data_masking_enabled: false", "dynamic_data_masking_enabled: true", "not built");
     no_node(file, "security.DefaultCryptoProvider", "security.Other", "rustls");
 }
 
