@@ -6,6 +6,7 @@
 //! | what a keyspace is, how it is replicated | `schema/keyspace.rs` |
 //! | the version that clients compare | `schema/schema_version.rs` |
 //! | options of a table that storage does not use | `options/settings.rs`; `options/compression.rs`, `options/compaction.rs`, `options/retry.rs` |
+//! | the mask of a column | `options/column_mask.rs` |
 //! | options of other versions and of ScyllaDB | `options/other_options.rs`, `options/tombstone_gc.rs` |
 //! | which types are inside a type, how they change | `schema/user_types.rs` |
 //! | roles, and the effective service level of each | `access/`, `access/service_level.rs` |
@@ -35,6 +36,7 @@ pub use access::service_level::{
 };
 pub use access::{Access, LevelChange, Role, RoleChange};
 pub use error::CatalogError;
+pub use options::column_mask::{ColumnMask, MaskArgument};
 pub use options::compression::{compression_from_map, compression_to_map};
 pub use options::other_options::{OptionValue, is_of_keyspaces, is_of_tables, keyspace_option, table_option};
 pub use options::settings::TableSettings;

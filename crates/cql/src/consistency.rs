@@ -2,7 +2,8 @@
 //! alive for it.
 //!
 //! The cluster has a single node, which is a replica of everything. All other replicas of a keyspace's
-//! replication count as down. A keyspace of three replicas therefore answers at ONE and not at QUORUM.
+//! replication count as down. A keyspace of three replicas therefore answers at ONE and not at QUORUM, unless
+//! the node counts as all replicas ([`Replicas::counts_as_all`]).
 //! Source: Cassandra 4.1 `ConsistencyLevel.java` and `StorageProxy.java`; 5.0 gives the same answers.
 
 use catalog::{Catalog, Factors, Keyspace, virtual_tables};
@@ -10,6 +11,15 @@ use protocol::{Consistency, CqlError};
 
 use crate::StatementKind;
 use crate::error::invalid;
+
+/// The replicas that the node stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Replicas<'a> {
+    /// The node's data center.
+    pub data_center: &'a str,
+    /// The node counts as every replica of every data center, so that all of them are alive.
+    pub counts_as_all: bool,
+}
 
 /// Consistency levels of a request.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +75,7 @@ impl ConsistencyLevels {
         kind: StatementKind,
         catalog: &Catalog,
         keyspace: &str,
-        data_center: &str,
+        replicas: Replicas<'_>,
     ) -> Result<(), CqlError> {
         let is_conditional = match kind {
             StatementKind::Truncate | StatementKind::Other => return Ok(()),
@@ -77,19 +87,25 @@ impl ConsistencyLevels {
             return Ok(());
         }
         let Some(keyspace) = catalog.keyspace(keyspace) else { return Ok(()) };
-        let factors = keyspace.factors(data_center);
+        let factors = keyspace.factors(replicas.data_center);
+        let counts_as_all = replicas.counts_as_all;
         if is_conditional {
-            self.check_condition(keyspace, factors)?;
+            self.check_condition(keyspace, factors, counts_as_all)?;
         }
         let told = match self.consistency {
             // A serial read of one partition reports the quorum that its replicas need.
             level if kind == StatementKind::Read => quorum_of(level),
             level => level,
         };
-        enough(self.consistency, told, factors)
+        enough(self.consistency, told, factors, counts_as_all)
     }
 
-    fn check_condition(self, keyspace: &Keyspace, factors: Factors) -> Result<(), CqlError> {
+    fn check_condition(
+        self,
+        keyspace: &Keyspace,
+        factors: Factors,
+        counts_as_all: bool,
+    ) -> Result<(), CqlError> {
         if self.consistency == Consistency::EachQuorum && !keyspace.knows_data_centers() {
             let strategy = keyspace.replication.get("class").map_or("", String::as_str);
             return invalid!(
@@ -97,7 +113,7 @@ impl ConsistencyLevels {
             );
         }
         let level = self.serial.unwrap_or(Consistency::Serial);
-        enough(level, quorum_of(level), factors)
+        enough(level, quorum_of(level), factors, counts_as_all)
     }
 }
 
@@ -111,7 +127,12 @@ fn quorum_of(level: Consistency) -> Consistency {
 }
 
 /// Checks a level against the replication. The error reports the level `told`.
-fn enough(level: Consistency, told: Consistency, factors: Factors) -> Result<(), CqlError> {
+fn enough(
+    level: Consistency,
+    told: Consistency,
+    factors: Factors,
+    counts_as_all: bool,
+) -> Result<(), CqlError> {
     let quorum = |replicas: u32| replicas / 2 + 1;
     let here = (1, 1);
     let (required, alive) = match level {
@@ -124,6 +145,12 @@ fn enough(level: Consistency, told: Consistency, factors: Factors) -> Result<(),
         // Each data center needs a quorum of its own, and no replica of another data center is alive.
         Consistency::EachQuorum if factors.elsewhere > 0 => (quorum(factors.elsewhere_most), 0),
         Consistency::EachQuorum => (quorum(factors.local), 1),
+    };
+    let alive = match level {
+        _ if !counts_as_all => alive,
+        Consistency::LocalQuorum | Consistency::LocalSerial | Consistency::LocalOne => factors.local.max(1),
+        Consistency::EachQuorum if factors.elsewhere > 0 => factors.elsewhere_most,
+        _ => factors.total().max(1),
     };
     if required > alive {
         let as_int = |replicas: u32| i32::try_from(replicas).unwrap_or(i32::MAX);
@@ -184,7 +211,8 @@ mod tests {
         let ask = |class: &str, factor: (&str, &str), kind, consistency, serial| {
             let keyspace = Keyspace::new("ks", [("class", class), factor], true).unwrap();
             let catalog = Catalog::empty().create_keyspace(keyspace).unwrap().0;
-            ConsistencyLevels { consistency, serial }.check_replicas(kind, &catalog, "ks", "datacenter1")
+            let replicas = Replicas { data_center: "datacenter1", counts_as_all: false };
+            ConsistencyLevels { consistency, serial }.check_replicas(kind, &catalog, "ks", replicas)
         };
         let short = |consistency: C, required, alive| {
             Err(CqlError::Unavailable { consistency: consistency as u16, required, alive })
@@ -227,11 +255,42 @@ mod tests {
     }
 
     #[test]
+    fn one_node_may_count_as_all_replicas() {
+        let ask = |class: &str, factors: &[(&str, &str)], kind, consistency, serial| {
+            let options = std::iter::once(("class", class)).chain(factors.iter().copied());
+            let keyspace = Keyspace::new("ks", options, true).unwrap();
+            let catalog = Catalog::empty().create_keyspace(keyspace).unwrap().0;
+            let replicas = Replicas { data_center: "dc1", counts_as_all: true };
+            ConsistencyLevels { consistency, serial }.check_replicas(kind, &catalog, "ks", replicas)
+        };
+        use StatementKind::{Conditional, Counter, Range, Read, Write};
+        let simple = ("SimpleStrategy", [("replication_factor", "3")].as_slice());
+        let network = ("NetworkTopologyStrategy", [("dc1", "3"), ("dc2", "2")].as_slice());
+        let elsewhere = ("NetworkTopologyStrategy", [("dc2", "3")].as_slice());
+        for (class, factors) in [simple, network, elsewhere] {
+            for kind in [Read, Range, Write, Counter] {
+                for level in [C::One, C::Two, C::Three, C::Quorum, C::LocalQuorum, C::EachQuorum, C::All] {
+                    assert_eq!(ask(class, factors, kind, level, None), Ok(()), "{class} {kind:?} {level:?}");
+                }
+            }
+            assert_eq!(ask(class, factors, Read, C::Serial, None), Ok(()));
+            for serial in [C::Serial, C::LocalSerial] {
+                assert_eq!(ask(class, factors, Conditional, C::Quorum, Some(serial)), Ok(()));
+            }
+        }
+        // More replicas than there are of the data are still missing.
+        let one = ("SimpleStrategy", [("replication_factor", "1")].as_slice());
+        let short = CqlError::Unavailable { consistency: C::Two as u16, required: 2, alive: 1 };
+        assert_eq!(ask(one.0, one.1, Write, C::Two, None), Err(short));
+    }
+
+    #[test]
     fn tables_of_the_node_itself_have_one_replica() {
         let catalog = Catalog::empty().with_system_tables().with_virtual_tables();
         let ask = |keyspace, consistency| {
             let levels = ConsistencyLevels { consistency, serial: None };
-            levels.check_replicas(StatementKind::Range, &catalog, keyspace, "datacenter1")
+            let replicas = Replicas { data_center: "datacenter1", counts_as_all: false };
+            levels.check_replicas(StatementKind::Range, &catalog, keyspace, replicas)
         };
         for keyspace in ["system", "system_schema", "system_auth"] {
             assert_eq!(ask(keyspace, C::Quorum), Ok(()));

@@ -145,6 +145,16 @@ pub trait ClientState {
         Permissions::ALL
     }
 
+    /// Whether the node counts as every replica of a keyspace, in all data centers.
+    fn counts_as_all_replicas(&self) -> bool {
+        false
+    }
+
+    /// Whether users without UNMASK see masks: `dynamic_data_masking_enabled`.
+    fn masks_columns(&self) -> bool {
+        false
+    }
+
     /// Hashes a password as this node's logins expect it, with a salt. The hash is deliberately slow, so it
     /// is computed outside the shard's thread.
     fn hash_password(&self, _password: &str) -> impl Future<Output = Result<String, CqlError>> {

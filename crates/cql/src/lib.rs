@@ -26,7 +26,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use consistency::ConsistencyLevels;
+pub use consistency::{ConsistencyLevels, Replicas};
 pub use coordinator::{ChangeSchema, ClientState, Coordinator, Decide, Host, SchemaRules, Storage};
 pub use error::from_catalog;
 pub use limits::{BatchLimits, BatchSeverity, ResultLimits};

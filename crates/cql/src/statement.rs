@@ -17,7 +17,7 @@ use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::term::{Planner, bind};
-use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, StatementKind, access, describe};
+use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, Replicas, StatementKind, access, describe};
 
 /// A prepared statement, ready to be executed.
 pub struct Prepared {
@@ -209,7 +209,7 @@ impl Prepared {
     }
 
     /// Checks that the statement allows these consistency levels, and that the cluster has enough replicas
-    /// for them. `data_center` is the node's data center.
+    /// for them.
     ///
     /// # Errors
     /// As [`ConsistencyLevels::check_kind`] and [`ConsistencyLevels::check_replicas`].
@@ -218,10 +218,10 @@ impl Prepared {
         &self,
         levels: ConsistencyLevels,
         catalog: &Catalog,
-        data_center: &str,
+        replicas: Replicas<'_>,
     ) -> Result<(), CqlError> {
         let is_batch = matches!(&self.plan, Plan::Modify(modify) if modify.is_batch());
-        check_consistency(self.kind(), is_batch, &self.tables, levels, catalog, data_center)
+        check_consistency(self.kind(), is_batch, &self.tables, levels, catalog, replicas)
     }
 
     /// Returns the error for a statement that reached its deadline.
@@ -259,6 +259,7 @@ impl Prepared {
         authorize::check_tables(&self.needs, coordinator)?;
         match &self.plan {
             Plan::Select(select) => {
+                let select = authorize::visible(select, coordinator)?;
                 let bound = bind(values, &self.markers)?;
                 warnings.extend(select.warning().map(str::to_string));
                 let rows = select::execute(select, coordinator, &bound, execution).await?;
@@ -313,6 +314,8 @@ impl Prepared {
                     new_table_id: uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid(),
                     data_center: &coordinator.node_info().data_center,
                     rules: coordinator.schema_rules(),
+                    counts_as_all_replicas: coordinator.counts_as_all_replicas(),
+                    masks_columns: coordinator.masks_columns(),
                 };
                 let Some(plan) = schema::plan(change, &catalog, &context)? else {
                     return Err(CqlError::Server(format!("there is no implementation of {}", self.text)));
@@ -328,7 +331,8 @@ impl Prepared {
     }
 }
 
-/// The permissions that the execution of a plan needs. `tables` has the tables of SELECT and of modifications.
+/// The permissions that the execution of a plan needs. `tables` has the tables of SELECT and of
+/// modifications.
 fn needs_of(
     catalog: &Catalog,
     keyspace: Option<&str>,
@@ -342,7 +346,11 @@ fn needs_of(
             let of_table = |table: &Arc<TableSchema>| {
                 // A condition reveals what it reads.
                 let read = is_conditional(table.id).then(|| TableNeed::read(table)).flatten();
-                std::iter::once(TableNeed::write(table)).chain(read)
+                // The answer to a condition that does not hold shows values, and they are not masked there.
+                let is_masked =
+                    catalog.table_by_id(table.id).is_some_and(|table| !table.settings.masks.is_empty());
+                let unmask = (is_masked && is_conditional(table.id)).then(|| TableNeed::unmask(table));
+                std::iter::once(TableNeed::write(table)).chain(read).chain(unmask)
             };
             tables.iter().flat_map(of_table).collect()
         }
@@ -388,10 +396,10 @@ fn check_consistency(
     tables: &[Arc<TableSchema>],
     levels: ConsistencyLevels,
     catalog: &Catalog,
-    data_center: &str,
+    replicas: Replicas<'_>,
 ) -> Result<(), CqlError> {
     levels.check_kind(kind, is_batch, tables.first().map_or("", |table| &table.name))?;
-    tables.iter().try_for_each(|table| levels.check_replicas(kind, catalog, &table.keyspace, data_center))
+    tables.iter().try_for_each(|table| levels.check_replicas(kind, catalog, &table.keyspace, replicas))
 }
 
 /// [`Prepared::check_consistency`] for a batch of the protocol. Returns the kind that selects the batch's
@@ -404,7 +412,7 @@ pub fn check_batch_consistency(
     statements: &[(Arc<Prepared>, &Values<'_>)],
     levels: ConsistencyLevels,
     catalog: &Catalog,
-    data_center: &str,
+    replicas: Replicas<'_>,
 ) -> Result<StatementKind, CqlError> {
     let kind = match () {
         () if statements.iter().any(|(prepared, _)| prepared.is_conditional) => StatementKind::Conditional,
@@ -412,7 +420,7 @@ pub fn check_batch_consistency(
         () => StatementKind::Write,
     };
     for (prepared, _) in statements {
-        check_consistency(kind, true, &prepared.tables, levels, catalog, data_center)?;
+        check_consistency(kind, true, &prepared.tables, levels, catalog, replicas)?;
     }
     Ok(kind)
 }

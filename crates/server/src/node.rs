@@ -37,6 +37,8 @@ impl Mode {
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     pub cluster_name: String,
+    pub data_center: String,
+    pub rack: String,
     /// The address reported to clients.
     pub address: String,
     /// Absolute.

@@ -214,6 +214,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         memory_governor::start(&engine, memory_bytes).map_err(|error| ServeError(error.to_string()))?;
     let config = NodeConfig {
         cluster_name: identity.cluster_name.clone(),
+        data_center: identity.data_center.clone(),
+        rack: identity.rack.clone(),
         address: identity.address(&listen).to_string(),
         data_dir,
         memory_bytes,

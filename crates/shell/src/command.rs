@@ -19,7 +19,11 @@ pub enum Command {
     Expand(Option<bool>),
     Paging(Option<Paging>),
     Show(Show),
-    Login,
+    /// Without a password, the shell asks for it.
+    Login {
+        user: String,
+        password: Option<String>,
+    },
     Copy,
 }
 
@@ -125,7 +129,7 @@ pub fn parse(text: &str) -> Result<Option<Command>, String> {
         "EXIT" | "QUIT" => Command::Exit,
         "CLEAR" | "CLS" => Command::Clear,
         "DESCRIBE" | "DESC" => Command::Describe,
-        "LOGIN" => Command::Login,
+        "LOGIN" => login(rest)?,
         "COPY" => Command::Copy,
         "SOURCE" => match argument {
             Some(path) => Command::Source(unquoted(path)),
@@ -154,6 +158,17 @@ pub fn parse(text: &str) -> Result<Option<Command>, String> {
         "SHOW" => Command::Show(show(rest)?),
         _ => return Ok(None),
     }))
+}
+
+fn login(rest: &str) -> Result<Command, String> {
+    let words: Vec<&str> = tokens(rest).map(|token| token.text(rest)).collect();
+    // A password without quotes may have any characters, which are several tokens.
+    let written = words.first().map(|user| (unquoted(user), rest[user.len()..].trim()));
+    match written {
+        None => usage("LOGIN user ['password']"),
+        Some((user, "")) => Ok(Command::Login { user, password: None }),
+        Some((user, password)) => Ok(Command::Login { user, password: Some(unquoted(password)) }),
+    }
 }
 
 fn usage<T>(text: &str) -> Result<T, String> {
@@ -238,7 +253,14 @@ mod tests {
         check("DESC tables", Command::Describe);
         check("copy t TO 'x'", Command::Copy);
         check("CLS", Command::Clear);
-        check("login alice", Command::Login);
+        let login = |user: &str, password: Option<&str>| Command::Login {
+            user: user.to_string(),
+            password: password.map(str::to_string),
+        };
+        check("login alice", login("alice", None));
+        check("LOGIN Alice 'it''s'", login("Alice", Some("it's")));
+        check("LOGIN 'a b' p@ss-w0rd!", login("a b", Some("p@ss-w0rd!")));
+        assert!(parse("LOGIN").is_err());
     }
 
     #[test]

@@ -87,6 +87,7 @@ pub struct Connection {
     next_stream: i16,
     timeout: Duration,
     schema_changed: bool,
+    is_logged_in: bool,
     /// Such as `127.0.0.1:9042`; for error messages.
     address: String,
 }
@@ -150,6 +151,7 @@ impl Connection {
             next_stream: 0,
             timeout: target.request_timeout,
             schema_changed: false,
+            is_logged_in: false,
             address,
         })
     }
@@ -183,9 +185,17 @@ impl Connection {
         let token = format!("\0{user}\0{password}");
         let request = Request::AuthResponse { token: Some(token.as_bytes()) };
         match self.request(&request, false)?.response {
-            Response::AuthSuccess { .. } => Ok(()),
+            Response::AuthSuccess { .. } => {
+                self.is_logged_in = true;
+                Ok(())
+            }
             other => Err(self.unexpected(&other)),
         }
+    }
+
+    /// Whether the server asked for a user and accepted the password.
+    pub fn is_logged_in(&self) -> bool {
+        self.is_logged_in
     }
 
     pub fn version(&self) -> ProtocolVersion {

@@ -12,7 +12,8 @@ Commands:
   EXPAND [ON|OFF]     a line for each column of a row        PAGING [ON|OFF|rows]  stop after each page
   TRACING [ON|OFF]    the trace of each statement            SHOW VERSION | HOST | SESSION id
   SOURCE 'file'       run the statements of a file           CAPTURE ['file'|OFF]  write results to a file
-  CLEAR               empty the screen                       EXIT, QUIT, Ctrl-D  leave
+  CLEAR               empty the screen                       LOGIN user ['password']  go on as another user
+  EXIT, QUIT, Ctrl-D  leave
 
 Keys: Tab completes words and names, Up and Down go through history, Ctrl-R searches it, Ctrl-C drops the input or
 stops waiting for an answer.
@@ -110,7 +111,7 @@ Prints names, or the statements that create the objects again.",
     ("CLEAR", "CLEAR\n\nEmpties the screen."),
     ("EXIT", "EXIT"),
     ("QUIT", "QUIT"),
-    ("LOGIN", "LOGIN is not supported yet: exit, and start again with: messina shell -u USER -p PASSWORD"),
+    ("LOGIN", "LOGIN user ['password']\n\nGoes on as another user; without a password, the shell asks for it. Settings and keyspace stay."),
     ("HELP", "HELP [topic]"),
 ];
 

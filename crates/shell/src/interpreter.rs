@@ -9,6 +9,7 @@ use protocol::client::ResponseMessage;
 use protocol::{ColumnSpec, Response, Rows};
 
 use super::command::{self, Capture, Command, Paging, Show};
+use super::connection::Credentials;
 use super::describe::write_description;
 use super::failure::Failure;
 use super::input::{InputBuffer, Piece};
@@ -119,10 +120,38 @@ impl Interpreter {
             }
             Command::Paging(paging) => self.paging(paging)?,
             Command::Show(what) => self.show(&what)?,
-            Command::Login => self.output.message(&help::help(Some("LOGIN")))?,
+            Command::Login { user, password } => self.login(user, password)?,
             Command::Copy => return Err(Failure::Command(help::COPY.to_string())),
         }
         Ok(Flow::Continue)
+    }
+
+    /// Continues as another user, on a new connection. After an error the session is the same as before.
+    fn login(&mut self, user: String, password: Option<String>) -> Result<(), Failure> {
+        let password = match password {
+            Some(password) => password,
+            None if self.output.is_interactive => {
+                self.output.message("Password: ")?;
+                let password = terminal::read_hidden_line()?;
+                self.output.message("\n")?;
+                password
+            }
+            None => {
+                let text =
+                    "LOGIN needs a password where there is no terminal to ask on: LOGIN user 'password'";
+                return Err(Failure::Command(text.to_string()));
+            }
+        };
+        let is_user = self.session.login(Credentials { user: user.clone(), password })?;
+        if let Some(notice) = self.session.take_notice() {
+            self.output.warning(&notice);
+        }
+        match is_user {
+            true => self.say(&format!("Logged in as {user}.")),
+            false => {
+                self.say("The server asks nobody for a name (AllowAllAuthenticator): LOGIN changes nothing.")
+            }
+        }
     }
 
     fn say(&mut self, text: &str) -> Result<(), Failure> {

@@ -109,7 +109,8 @@ fn run_complete(shell: &mut Interpreter, input: &mut InputBuffer) -> Result<Flow
 }
 
 fn remember(editor: &mut Editor<LineHelper, DefaultHistory>, entry: &str, history: Option<&PathBuf>) {
-    if entry.is_empty() || entry.to_ascii_lowercase().contains("password") {
+    let lower = entry.to_ascii_lowercase();
+    if entry.is_empty() || lower.contains("password") || lower.starts_with("login") {
         return;
     }
     // The shell goes on if the history cannot be written.

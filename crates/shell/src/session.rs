@@ -6,7 +6,7 @@ use protocol::CqlError;
 use protocol::client::ResponseMessage;
 use protocol::{Consistency, QueryParameters, Request, Response, Rows};
 
-use super::connection::{Connection, Target};
+use super::connection::{Connection, Credentials, Target};
 use super::failure::Failure;
 use super::value;
 
@@ -123,6 +123,22 @@ impl Session {
             self.connection = None;
         }
         answer
+    }
+
+    /// Opens a connection as another user and continues on it. Returns whether the server asked for a user.
+    ///
+    /// # Errors
+    /// The same as [`Connection::open`]. The session keeps its connection and its user then.
+    pub fn login(&mut self, credentials: Credentials) -> Result<bool, Failure> {
+        let target = Target { credentials: Some(credentials), ..self.target.clone() };
+        let before = std::mem::replace(&mut self.target, target);
+        match self.reconnect() {
+            Ok(()) => Ok(self.connection.as_ref().is_some_and(Connection::is_logged_in)),
+            Err(failure) => {
+                self.target = before;
+                Err(failure)
+            }
+        }
     }
 
     fn reconnect(&mut self) -> Result<(), Failure> {

@@ -5,12 +5,12 @@ use std::fmt::{self, Display, Formatter};
 use super::ast::{
     AlterKeyspace, AlterTable, AlterTableOp, AlterType, AlterTypeOp, ClusteringOrder, ColumnDef,
     CreateKeyspace, CreateTable, CreateType, Describe, DescribeTarget, DropKeyspace, DropTable, DropType,
-    PrimaryKeyDef, Property, PropertyValue, Statement, TableProperties,
+    Mask, PrimaryKeyDef, Property, PropertyValue, Statement, TableProperties,
 };
 use super::print::{Entries, FunctionName, NoKeyword, Separated, UserTypeName};
 
 impl Display for Statement {
-    /// [`Statement::Unsupported`] and column masks print only the parts that the tree keeps: their first
+    /// [`Statement::Unsupported`] prints only the part that the tree keeps: its first
     /// words.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -101,10 +101,13 @@ impl Display for ColumnDef {
         if self.is_static {
             f.write_str(" STATIC")?;
         }
-        if self.masked.is_some() {
-            f.write_str(" MASKED WITH …")?;
-        }
-        Ok(())
+        self.mask.iter().try_for_each(|mask| write!(f, " MASKED WITH {mask}"))
+    }
+}
+
+impl Display for Mask {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.function, Separated(&self.arguments, ", "))
     }
 }
 
@@ -164,7 +167,12 @@ impl Display for AlterTableOp {
             }
             Self::AlterType { column, ty } => write!(f, "ALTER {column} TYPE {ty}"),
             Self::DropCompactStorage => f.write_str("DROP COMPACT STORAGE"),
-            Self::Mask { column } => write!(f, "ALTER {column} MASKED WITH …"),
+            Self::Mask { if_exists: condition, column, mask: Some(mask) } => {
+                write!(f, "ALTER {}{column} MASKED WITH {mask}", if_exists(*condition))
+            }
+            Self::Mask { if_exists: condition, column, mask: None } => {
+                write!(f, "ALTER {}{column} DROP MASKED", if_exists(*condition))
+            }
             Self::With(properties) => write!(f, "WITH {}", Separated(properties, " AND ")),
         }
     }

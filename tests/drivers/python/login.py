@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Passwords, roles and service levels with the Python driver, and cqlsh with -u and -p, against a `messina` of its own.
+"""Passwords, roles, permissions and service levels with the Python driver, and cqlsh with -u and -p, against a `messina` of its own.
 
     login.py PROFILE [CQLSH ...]
 
@@ -51,6 +51,41 @@ def roles(node, protocol):
     admin.shutdown()
 
 
+def permissions(node, protocol):
+    admin, session = connect(node, protocol, "cassandra", "cassandra")
+    name = f"bob_v{protocol}"
+    ks = f"permissions_v{protocol}"
+    session.execute(f"CREATE ROLE {name} WITH PASSWORD = 'p' AND LOGIN = true")
+    session.execute(f"CREATE KEYSPACE {ks} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    session.execute(f"CREATE TABLE {ks}.t (k int PRIMARY KEY, v int)")
+    # The driver reads the schema and the node's tables without a permission.
+    cluster, as_bob = connect(node, protocol, name, "p")
+    holds("t" in cluster.metadata.keyspaces[ks].tables, "the driver knows the schema")
+
+    def denied(permission):
+        return f"User {name} has no {permission} permission on <table {ks}.t> or any of its parents"
+
+    write = as_bob.prepare(f"INSERT INTO {ks}.t (k, v) VALUES (?, ?)")
+    raises(Unauthorized, lambda: as_bob.execute(write, (1, 2)), denied("MODIFY"))
+    session.execute(f"GRANT MODIFY ON {ks}.t TO {name}")
+    as_bob.execute(write, (1, 2))
+    raises(Unauthorized, lambda: as_bob.execute(f"SELECT v FROM {ks}.t"), denied("SELECT"))
+    raises(Unauthorized, lambda: as_bob.execute(f"DELETE FROM {ks}.t WHERE k = 1 IF EXISTS"), denied("SELECT"))
+    session.execute(f"GRANT SELECT ON KEYSPACE {ks} TO {name}")
+    equal([row.v for row in as_bob.execute(f"SELECT v FROM {ks}.t")], [2])
+    listed = [tuple(row) for row in as_bob.execute(f"LIST ALL PERMISSIONS OF {name}")]
+    equal(listed, [(name, name, f"<keyspace {ks}>", "SELECT"), (name, name, f"<table {ks}.t>", "MODIFY")])
+    raises(Unauthorized, lambda: as_bob.execute("SELECT role FROM system_auth.roles"))
+    session.execute(f"REVOKE MODIFY ON {ks}.t FROM {name}")
+    raises(Unauthorized, lambda: as_bob.execute(write, (1, 3)), denied("MODIFY"))
+    session.execute(f"CREATE TABLE {ks}.m (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))")
+    session.execute(f"INSERT INTO {ks}.m (k, v) VALUES (1, 'secret')")
+    equal([row.v for row in as_bob.execute(f"SELECT v FROM {ks}.m")], ["s*****"])
+    equal([row.v for row in session.execute(f"SELECT v FROM {ks}.m")], ["secret"])
+    cluster.shutdown()
+    admin.shutdown()
+
+
 def levels(node, protocol):
     admin, session = connect(node, protocol, "cassandra", "cassandra")
     name = f"web_v{protocol}"
@@ -85,14 +120,13 @@ def cqlsh(node, command):
     holds(done.returncode != 0 and "password are incorrect" in done.stdout + done.stderr, done.stdout + done.stderr)
 
 
-def main():
-    profile, command = sys.argv[1], sys.argv[2:]
-    node = nodes.Messina(flags=["--smp", "2", "--set", "authenticator=PasswordAuthenticator"], profile=profile)
+def run(profile, settings, checks):
+    """Runs the checks against a node with these settings. Returns how many passed and how many failed."""
+    flags = [word for setting in settings for word in ("--set", setting)]
+    node = nodes.Messina(flags=["--smp", "2", *flags], profile=profile)
     passed = failed = 0
     try:
         node.start()
-        checks = [(f"v{protocol} {check.__name__}", check, protocol) for protocol in (3, 4, 5) for check in (passwords, roles, levels)]
-        checks += [("cqlsh", cqlsh, command)] if command else []
         for name, check, argument in checks:
             try:
                 check(node, argument)
@@ -103,6 +137,20 @@ def main():
                 print(f"FAIL login {name}: {type(error).__name__}: {error}", flush=True)
     finally:
         node.remove()
+    return passed, failed
+
+
+def main():
+    profile, command = sys.argv[1], sys.argv[2:]
+    password = "authenticator=PasswordAuthenticator"
+    checks = [(f"v{protocol} {check.__name__}", check, protocol) for protocol in (3, 4, 5) for check in (passwords, roles, levels)]
+    checks += [("cqlsh", cqlsh, command)] if command else []
+    guarded = [(f"v{protocol} permissions", permissions, protocol) for protocol in (3, 4, 5)]
+    counts = [
+        run(profile, [password], checks),
+        run(profile, [password, "authorizer=CassandraAuthorizer", "dynamic_data_masking_enabled=true"], guarded),
+    ]
+    passed, failed = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use model::{Codec, Compression, TableOptions};
 
 use crate::error::{CatalogError, configuration};
+use crate::options::column_mask::ColumnMask;
 use crate::options::compaction;
 use crate::options::compression::{self, check_compression};
 use crate::options::other_options;
@@ -38,6 +39,8 @@ pub struct TableSettings {
     /// [`crate::compression_to_map`].
     pub compression: BTreeMap<String, String>,
     pub extensions: BTreeMap<String, Vec<u8>>,
+    /// The masks of columns, by the column's name.
+    pub masks: BTreeMap<String, ColumnMask>,
     /// The name of a memtable configuration.
     pub memtable: String,
     /// Options of other versions and of ScyllaDB, each as the CQL of its value.
@@ -56,6 +59,7 @@ impl Default for TableSettings {
             compaction: compaction::default(),
             compression: BTreeMap::new(),
             extensions: BTreeMap::new(),
+            masks: BTreeMap::new(),
             memtable: "default".to_string(),
             others: BTreeMap::new(),
             read_repair: "BLOCKING".to_string(),

@@ -79,7 +79,9 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, inter
     let column = |name: &str, ty: &CqlType, kind: ColumnKind| {
         let is_static = kind == ColumnKind::Static && !schema.is_static_compact();
         let suffix = if is_static { " static" } else { "" };
-        format!("{} {}{suffix}", identifier(name), ty.to_cql())
+        let mask =
+            settings.masks.get(name).map_or(String::new(), |mask| format!(" MASKED WITH {}", mask.cql()));
+        format!("{} {}{suffix}{mask}", identifier(name), ty.to_cql())
     };
 
     let mut lines = Vec::new();

@@ -25,6 +25,7 @@ use crate::access::permission::{Permission, Permissions};
 use crate::access::service_level::{DEFAULT_SHARES, ServiceLevel, Workload};
 use crate::access::{Access, Role};
 use crate::error::CatalogError;
+use crate::options::column_mask::{ColumnMask, MaskArgument};
 use crate::options::compression::compression_from_map;
 use crate::options::settings::TableSettings;
 use crate::schema::alter::MAX_COLUMN_IDS;
@@ -62,7 +63,8 @@ pub fn load(
             let table = &key.clustering[0];
             check_table_name(name, table).map_err(|error| fields.corrupt(error))?;
             let schema = load_table(&rows, &types, name, table, fields)?;
-            let settings = load_settings(fields)?;
+            let mut settings = load_settings(fields)?;
+            settings.masks = load_masks(&rows, &types, &schema)?;
             let loaded = check_table(&types, schema, settings).map_err(|error| fields.corrupt(error))?;
             if let Some(other) = owners.insert(loaded.schema.id, loaded.schema.full_name()) {
                 return Err(fields.corrupt(format!("{other} has the same id {}", loaded.schema.id)));
@@ -318,6 +320,14 @@ impl Fields {
             _ => None,
         })?;
         self.required(column, texts)
+    }
+
+    fn list<T>(&self, column: &str, read: impl Fn(&CqlValue) -> Option<T>) -> Result<Vec<T>, CatalogError> {
+        let values = self.optional(column, |value| match value {
+            CqlValue::List(values) => values.iter().map(&read).collect(),
+            _ => None,
+        })?;
+        self.required(column, values)
     }
 
     fn text_map(&self, column: &str) -> Result<Option<BTreeMap<String, String>>, CatalogError> {
@@ -583,6 +593,44 @@ fn load_options(fields: &Fields) -> Result<TableOptions, CatalogError> {
     })
 }
 
+/// The masks of the table's columns. A mask without its column is left over from an interrupted change.
+fn load_masks(
+    rows: &Rows,
+    types: &Types,
+    schema: &TableSchema,
+) -> Result<BTreeMap<String, ColumnMask>, CatalogError> {
+    let is_key =
+        |name: &str| schema.partition_key.iter().chain(&schema.clustering).any(|key| key.name == name);
+    let mut masks = BTreeMap::new();
+    for (key, fields) in rows.starting_with(Place::ColumnMasks, &[&schema.keyspace], &[&schema.name]) {
+        let column = &key.clustering[1];
+        if !is_key(column) && schema.column_named(column).is_none() {
+            continue;
+        }
+        let nulls = fields.list("function_argument_nulls", |value| match value {
+            CqlValue::Boolean(is_null) => Some(*is_null),
+            _ => None,
+        })?;
+        let values = fields.list("messina_argument_bytes", |value| match value {
+            CqlValue::Blob(bytes) => Some(bytes.clone()),
+            _ => None,
+        })?;
+        let names = fields.texts("function_argument_types")?;
+        if nulls.len() != values.len() || names.len() != values.len() {
+            return Err(fields.corrupt("its lists of arguments have different lengths"));
+        }
+        let mut arguments = vec![];
+        for ((name, is_null), value) in names.into_iter().zip(nulls).zip(values) {
+            let ty = CqlType::from_cql(name, &|name| user_types::resolve(types, &schema.keyspace, name));
+            let ty = ty.map_err(|error| fields.corrupt(error))?;
+            arguments.push(MaskArgument { ty, value: (!is_null).then_some(value) });
+        }
+        let function = fields.text("function_name")?.to_string();
+        masks.insert(column.clone(), ColumnMask { function, arguments });
+    }
+    Ok(masks)
+}
+
 fn load_settings(fields: &Fields) -> Result<TableSettings, CatalogError> {
     let default = TableSettings::default();
     let extensions = fields.optional("extensions", |value| match value {
@@ -603,6 +651,7 @@ fn load_settings(fields: &Fields) -> Result<TableSettings, CatalogError> {
         compaction: fields.text_map("compaction")?.unwrap_or(default.compaction),
         compression: load_compression(fields)?.1,
         extensions: extensions.unwrap_or_default(),
+        masks: BTreeMap::new(),
         memtable: fields.text_or("memtable", &default.memtable)?,
         others: fields.text_map("messina_options")?.unwrap_or_default(),
         read_repair: fields.text_or("read_repair", &default.read_repair)?,

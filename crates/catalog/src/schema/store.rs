@@ -23,6 +23,7 @@ use model::{
 use crate::access::Access;
 use crate::access::permission::Permission;
 use crate::access::service_level::Workload;
+use crate::options::column_mask::{ColumnMask, MaskArgument};
 use crate::options::compression::compression_to_map;
 use crate::schema::catalog::{Catalog, Entry, Table};
 use crate::schema::indexes::{self, index_options};
@@ -35,6 +36,8 @@ pub(crate) enum Place {
     IndexIds,
     Types,
     DroppedColumns,
+    // A mask comes before its column and goes after it: no column is ever without its mask.
+    ColumnMasks,
     Columns,
     Tables,
     Keyspaces,
@@ -57,11 +60,12 @@ pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl Place {
     /// The tables whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 13] = [
+    pub(crate) const STORED: [Self; 14] = [
         Self::ColumnIds,
         Self::IndexIds,
         Self::Types,
         Self::DroppedColumns,
+        Self::ColumnMasks,
         Self::Columns,
         Self::Tables,
         Self::Keyspaces,
@@ -82,9 +86,10 @@ impl Place {
         Self::ResourceRoles,
     ];
     /// Tables with a partition per keyspace.
-    const BY_KEYSPACE: [Self; 10] = [
+    const BY_KEYSPACE: [Self; 11] = [
         Self::Types,
         Self::DroppedColumns,
+        Self::ColumnMasks,
         Self::Columns,
         Self::Tables,
         Self::Keyspaces,
@@ -97,8 +102,8 @@ impl Place {
     /// Tables with a partition per table.
     const OF_TABLE: [Self; 2] = [Self::ColumnIds, Self::IndexIds];
     /// Tables with a partition per keyspace, whose clustering keys begin with the name of a table.
-    const BY_TABLE: [Self; 5] =
-        [Self::DroppedColumns, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
+    const BY_TABLE: [Self; 6] =
+        [Self::DroppedColumns, Self::ColumnMasks, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
 
     pub(crate) fn table_name(self) -> &'static str {
         match self {
@@ -106,6 +111,7 @@ impl Place {
             Self::IndexIds => system::INDEX_IDS,
             Self::Types => system::TYPES,
             Self::DroppedColumns => system::DROPPED_COLUMNS,
+            Self::ColumnMasks => system::COLUMN_MASKS,
             Self::Columns => system::COLUMNS,
             Self::Tables => system::TABLES,
             Self::Keyspaces => system::KEYSPACES,
@@ -468,9 +474,33 @@ fn rows_of_table(table: &Table) -> Rows {
         let id = vec![("index_id", CqlValue::Uuid(index.id.into_bytes()))];
         rows.insert(RowKey::new(Place::IndexIds, &[keyspace, name], &[&index.name]), id);
     }
+    for (column, mask) in &table.settings.masks {
+        rows.insert(RowKey::new(Place::ColumnMasks, &[keyspace], &[name, column]), mask_fields(mask));
+    }
     let bound = vec![("id_bound", int(schema.column_id_bound()))];
     rows.insert(RowKey::new(Place::ColumnIds, &[keyspace, name], &[]), bound);
     rows
+}
+
+fn mask_fields(mask: &ColumnMask) -> Fields {
+    let list =
+        |value: fn(&MaskArgument) -> CqlValue| CqlValue::List(mask.arguments.iter().map(value).collect());
+    let shown = |argument: &MaskArgument| match (&argument.value, &argument.ty) {
+        (None, _) => text(""),
+        (Some(bytes), CqlType::Text | CqlType::Ascii) => text(&String::from_utf8_lossy(bytes)),
+        (Some(bytes), ty) => text(&ty.text_of(bytes)),
+    };
+    vec![
+        ("function_argument_nulls", list(|argument| CqlValue::Boolean(argument.value.is_none()))),
+        ("function_argument_types", list(|argument| text(&argument.ty.to_cql()))),
+        ("function_argument_values", list(shown)),
+        ("function_keyspace", text("system")),
+        ("function_name", text(&mask.function)),
+        (
+            "messina_argument_bytes",
+            list(|argument| CqlValue::Blob(argument.value.clone().unwrap_or_default())),
+        ),
+    ]
 }
 
 fn kind_name(kind: ColumnKind) -> &'static str {

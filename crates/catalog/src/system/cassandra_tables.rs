@@ -7,7 +7,7 @@
 
 use crate::system::definition::CompactDefinition;
 use crate::system::virtual_content::{Content, DISTRIBUTED, VIEWS_KS};
-use crate::system::{AUTH, SYSTEM, SYSTEM_SCHEMA};
+use crate::system::{AUTH, SYSTEM};
 
 pub(crate) const CASSANDRA_TABLES: &[(Content, CompactDefinition)] = &[
     (
@@ -164,18 +164,6 @@ pub(crate) const CASSANDRA_TABLES: &[(Content, CompactDefinition)] = &[
             partition_key: &["ks_name", "table_name"],
             clustering: &["key blob"],
             columns: "",
-        },
-    ),
-    (
-        Content::Schema,
-        CompactDefinition {
-            keyspace: SYSTEM_SCHEMA,
-            name: "column_masks",
-            comment: "column dynamic data masks",
-            partition_key: &["keyspace_name"],
-            clustering: &["table_name", "column_name"],
-            columns: "function_argument_nulls frozen<list<boolean>>; function_argument_types frozen<list<text>>; \
-                  function_argument_values frozen<list<text>>; function_keyspace text; function_name text",
         },
     ),
     (

@@ -1,5 +1,5 @@
-//! The tables that store the catalog: Cassandra 4.1's `system_schema`, its roles and permissions in `system_auth`, ScyllaDB's
-//! service levels in `system`, and one table of Messina.
+//! The tables that store the catalog: Cassandra 4.1's `system_schema` with 5.0's masks, its roles and
+//! permissions in `system_auth`, ScyllaDB's service levels in `system`, and one table of Messina.
 //!
 //! Drivers and cqlsh read `system_schema` to learn the schema. Its columns, their types and the ids of its
 //! tables are Cassandra's (source: 4.1 `schema/SchemaKeyspace.java`). `system.messina_column_ids` stores
@@ -41,6 +41,7 @@ pub const SYSTEM_KEYSPACES: [&str; 7] = [
 pub const KEYSPACES: &str = "keyspaces";
 pub const TABLES: &str = "tables";
 pub const COLUMNS: &str = "columns";
+pub const COLUMN_MASKS: &str = "column_masks";
 pub const DROPPED_COLUMNS: &str = "dropped_columns";
 pub const TYPES: &str = "types";
 pub const VIEWS: &str = "views";
@@ -267,6 +268,22 @@ const DEFINITIONS: &[Definition] = &[
         partition_key: &["keyspace_name"],
         clustering: &["table_name", "index_name"],
         columns: &[("kind", "text"), ("options", "frozen<map<text, text>>")],
+    },
+    Definition {
+        keyspace: SYSTEM_SCHEMA,
+        name: COLUMN_MASKS,
+        comment: "column dynamic data masks",
+        partition_key: &["keyspace_name"],
+        clustering: &["table_name", "column_name"],
+        columns: &[
+            ("function_argument_nulls", "frozen<list<boolean>>"),
+            ("function_argument_types", "frozen<list<text>>"),
+            ("function_argument_values", "frozen<list<text>>"),
+            ("function_keyspace", "text"),
+            ("function_name", "text"),
+            // The values as they are encoded.
+            ("messina_argument_bytes", "frozen<list<blob>>"),
+        ],
     },
     Definition {
         keyspace: SYSTEM,

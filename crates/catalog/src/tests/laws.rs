@@ -15,8 +15,8 @@ use uuid::Uuid;
 use crate::schema::catalog::Changed;
 use crate::schema::indexes::{index_from_options, local_target_text, target_text};
 use crate::{
-    Catalog, CatalogError, Keyspace, LevelChange, Permission, Permissions, Resource, RoleChange,
-    SchemaChange, TableSettings, Workload, load, mutations_for,
+    Catalog, CatalogError, ColumnMask, Keyspace, LevelChange, MaskArgument, Permission, Permissions,
+    Resource, RoleChange, SchemaChange, TableSettings, Workload, load, mutations_for,
 };
 
 const NOW_S: u32 = 1_700_000_000;
@@ -366,7 +366,7 @@ fn the_version_is_that_of_the_contents() {
 #[test]
 fn system_tables_are_stored_like_any_other() {
     let catalog = some_catalog().0.with_system_tables();
-    assert_eq!(catalog.tables("system_schema").count(), 10);
+    assert_eq!(catalog.tables("system_schema").count(), 11);
     let mut store = Store::default();
     store.apply(&mutations_for(&Catalog::empty(), &catalog, 5, NOW_S));
     let loaded = store.load().unwrap();
@@ -476,4 +476,38 @@ fn roles_and_levels_are_read_back() {
             assert!(store.load().unwrap() == catalog, "seed {seed}, step {step}");
         }
     }
+}
+
+#[test]
+fn masks_are_read_back_with_their_columns() {
+    let schema = TableSchema::builder("ks", "t")
+        .partition_key("k", CqlType::Text)
+        .regular("v", CqlType::Text)
+        .build()
+        .unwrap();
+    let mask = |function: &str, arguments: Vec<MaskArgument>| ColumnMask {
+        function: function.to_string(),
+        arguments,
+    };
+    let mut settings = TableSettings::default();
+    let inner = vec![
+        MaskArgument { ty: CqlType::Int, value: Some(vec![0, 0, 0, 1]) },
+        MaskArgument { ty: CqlType::Int, value: None },
+        MaskArgument { ty: CqlType::Text, value: Some(b"#".to_vec()) },
+    ];
+    settings.masks.insert("k".to_string(), mask("mask_inner", inner));
+    settings.masks.insert("v".to_string(), mask("mask_default", vec![]));
+    let empty = Catalog::empty();
+    let catalog = empty.create_keyspace(Keyspace::simple("ks").unwrap()).unwrap().0;
+    let masked = catalog.create_table(schema.clone(), settings.clone()).unwrap().0;
+    let mut store = Store::default();
+    store.apply(&mutations_for(&empty, &masked, 1_000_000, NOW_S));
+    assert!(store.load().unwrap() == masked);
+    settings.masks.remove("v");
+    let less = masked.alter_table(schema, settings).unwrap().0;
+    store.apply(&mutations_for(&masked, &less, 1_000_001, NOW_S));
+    assert!(store.load().unwrap() == less);
+    let dropped = less.drop_table("ks", "t").unwrap().0;
+    store.apply(&mutations_for(&less, &dropped, 1_000_002, NOW_S));
+    assert!(store.load().unwrap() == dropped);
 }

@@ -15,6 +15,7 @@ use protocol::CqlError;
 use syntax::Statement;
 use syntax::ast::QualifiedName;
 
+use crate::select::SelectPlan;
 use crate::{ChangeSchema, Coordinator};
 
 /// A permission on a table that a statement on data needs.
@@ -22,18 +23,29 @@ use crate::{ChangeSchema, Coordinator};
 pub(crate) struct TableNeed {
     table: Arc<TableSchema>,
     permission: Permission,
+    /// Needed only while columns are masked.
+    is_for_masks: bool,
 }
 
 impl TableNeed {
     /// The permission that a SELECT needs; `None` for tables that drivers read for discovery.
     pub fn read(table: &Arc<TableSchema>) -> Option<Self> {
         let is_open = is_readable_by_all(&table.keyspace, &table.name);
-        (!is_open).then(|| Self { table: table.clone(), permission: Permission::Select })
+        (!is_open).then(|| Self::new(table, Permission::Select))
     }
 
     /// The permission that INSERT, UPDATE, DELETE and TRUNCATE need.
     pub fn write(table: &Arc<TableSchema>) -> Self {
-        Self { table: table.clone(), permission: Permission::Modify }
+        Self::new(table, Permission::Modify)
+    }
+
+    /// What a conditional statement on a table with masked columns needs. Cassandra has no such rule.
+    pub fn unmask(table: &Arc<TableSchema>) -> Self {
+        Self { is_for_masks: true, ..Self::new(table, Permission::Unmask) }
+    }
+
+    fn new(table: &Arc<TableSchema>, permission: Permission) -> Self {
+        Self { table: table.clone(), permission, is_for_masks: false }
     }
 }
 
@@ -52,12 +64,41 @@ fn is_readable_by_all(keyspace: &str, table: &str) -> bool {
 /// The user lacks a permission.
 #[inline]
 pub(crate) fn check_tables<C: Coordinator>(needs: &[TableNeed], coordinator: &C) -> Result<(), CqlError> {
-    for TableNeed { table, permission } in needs {
+    for TableNeed { table, permission, is_for_masks } in needs {
+        if *is_for_masks && !coordinator.masks_columns() {
+            continue;
+        }
         if !coordinator.table_permissions(table).has(*permission) {
             return Err(table_denied(coordinator, table, *permission));
         }
     }
     Ok(())
+}
+
+/// The variant of a SELECT that the user may see: with the values of masked columns, or with their masks.
+///
+/// # Errors
+/// The statement restricts masked columns, and the user has neither UNMASK nor SELECT_MASKED.
+pub(crate) fn visible<'p, C: Coordinator>(
+    plan: &'p SelectPlan,
+    coordinator: &C,
+) -> Result<&'p SelectPlan, CqlError> {
+    let Some(masked) = plan.masked().filter(|_| coordinator.masks_columns()) else { return Ok(plan) };
+    let schema = masked.schema();
+    let permissions = coordinator.table_permissions(schema);
+    if permissions.has(Permission::Unmask) {
+        return Ok(plan);
+    }
+    if !masked.restricted.is_empty() && !permissions.has(Permission::SelectMasked) {
+        let user = coordinator.user();
+        return Err(CqlError::Unauthorized(format!(
+            "User {} has no UNMASK nor SELECT_MASKED permission on table {}, cannot query masked columns [{}]",
+            user.as_deref().unwrap_or("anonymous"),
+            schema.full_name(),
+            masked.restricted.join(", ")
+        )));
+    }
+    Ok(&masked.plan)
 }
 
 #[cold]

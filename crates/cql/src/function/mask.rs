@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use catalog::ColumnMask;
 use md5::{Digest, Md5};
 use model::CqlType;
 use model::types::{CqlValue, Duration};
@@ -16,7 +17,7 @@ use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use super::resolve::Signature;
 use crate::error::invalid;
-use crate::term::Env;
+use crate::term::{Env, ScalarFunction};
 
 const NAMES: [&str; 6] =
     ["mask_null", "mask_default", "mask_replace", "mask_inner", "mask_outer", "mask_hash"];
@@ -24,6 +25,45 @@ const MASKED_TEXT: &str = "****";
 const PADDING: &str = "*";
 /// The first timeuuid of 1970.
 const FIRST_TIME_UUID: u128 = 0x1381_4000_1dd2_11b2_8080_8080_8080_8080;
+
+/// Whether a function masks values.
+pub fn is_mask(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+/// The mask of a column, ready to be applied to its values.
+#[derive(Clone)]
+pub struct Masker {
+    run: Arc<ScalarFunction>,
+    /// The arguments after the value.
+    arguments: Vec<Option<Vec<u8>>>,
+}
+
+impl std::fmt::Debug for Masker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Masker({:?})", self.arguments)
+    }
+}
+
+impl Masker {
+    /// A stored mask that this build does not know shows nothing of the value.
+    pub fn new(mask: &ColumnMask, column: &CqlType) -> Self {
+        let types = std::iter::once(column).chain(mask.arguments.iter().map(|argument| &argument.ty));
+        let types: Vec<_> = types.map(|ty| Some(ty.clone())).collect();
+        let signature = overload(&mask.function, &types).and_then(|mut overloads| overloads.pop());
+        let hidden: Arc<ScalarFunction> = Arc::new(|_: &Env<'_>, _: &[Option<Cow<'_, [u8]>>]| Ok(None));
+        let run = signature.filter(|found| found.args.len() == types.len()).map_or(hidden, |found| found.run);
+        let arguments = mask.arguments.iter().map(|argument| argument.value.clone()).collect();
+        Self { run, arguments }
+    }
+
+    /// The value as users without UNMASK see it.
+    pub fn mask(&self, value: Option<Cow<'_, [u8]>>) -> Result<Option<Vec<u8>>, CqlError> {
+        let arguments = self.arguments.iter().map(|argument| argument.as_deref().map(Cow::Borrowed));
+        let all: Vec<_> = std::iter::once(value).chain(arguments).collect();
+        (self.run)(&Env { bound: &[], inputs: &[], now_us: 0, random: &|| 0 }, &all)
+    }
+}
 
 type Args<'a, 'v> = &'a [Option<Cow<'v, [u8]>>];
 

@@ -39,10 +39,12 @@ mod time;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use catalog::{ColumnMask, MaskArgument};
 use model::CqlType;
 
 pub use aggregate::{Accumulator, Aggregate};
 pub use arithmetic::{is_string, of_column};
+pub use mask::Masker;
 pub use number::is_numeric;
 pub use resolve::Arg;
 use resolve::Signature;
@@ -151,6 +153,37 @@ pub fn negate(
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve_negate(planner, &arg, wanted)?;
     apply(planner, &signature, vec![arg], Place::Selection)
+}
+
+/// Prepares the mask of a column of type `column`. Returns it with the type of its results; `None` if the
+/// function does not mask.
+///
+/// # Errors
+/// There is no such function, it does not accept the arguments, or they are not constants.
+pub fn column_mask(
+    planner: &mut Planner<'_>,
+    name: &QualifiedName,
+    column: &CqlType,
+    arguments: &[Term],
+) -> Result<Option<(ColumnMask, CqlType)>, CqlError> {
+    let mut args = vec![Arg::Typed(Expr::Input(0), column.without_reversed().clone())];
+    args.extend(arguments.iter().map(Arg::of));
+    let signature = resolve::call(planner, name, &args, &[], None)?;
+    if !mask::is_mask(&name.name.text) {
+        return Ok(None);
+    }
+    let (expr, result) = apply(planner, &signature, args, Place::Term)?;
+    let Expr::Call(call) = expr else {
+        return Err(CqlError::Server(format!("the mask {} is no call", signature.name)));
+    };
+    let arguments = call.args.into_iter().zip(&signature.args).skip(1).map(|(expr, ty)| match expr {
+        Expr::Constant(value) => {
+            Ok(MaskArgument { ty: ty.clone(), value: value.map(|value| value.to_vec()) })
+        }
+        _ => invalid!("The arguments of the mask {} are not constants", signature.name),
+    });
+    let arguments = arguments.collect::<Result<_, CqlError>>()?;
+    Ok(Some((ColumnMask { function: name.name.text.clone(), arguments }, result)))
 }
 
 /// The time at which the statement is executed, as a timestamp.

@@ -6,13 +6,13 @@ use catalog::{Catalog, CatalogError, Changed, Table, TableSettings};
 use model::schema::TableBuilder;
 use model::{CompactStorage, KeyColumn, TableSchema};
 use protocol::CqlError;
-use syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident};
+use syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident, Mask};
 
-use super::create_table::{NO_TTL_ON_COUNTERS, STATICS_NEED_CLUSTERING, check_mask, check_nesting};
+use super::create_table::{NO_TTL_ON_COUNTERS, STATICS_NEED_CLUSTERING, check_nesting};
 use super::index::indexes_of;
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::table_options::GivenOptions;
-use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
+use super::{SchemaContext, SchemaPlan, mask, refuse, to_catalog_error, unchanged};
 
 /// Computes the change of an existing table.
 type AlterFunction = Box<dyn FnOnce(&Catalog, &Table) -> Changed + Send>;
@@ -33,7 +33,7 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
     let mut warnings = vec![];
     let op: AlterFunction = match alter.op.clone() {
         AlterTableOp::Add { if_not_exists, columns } => {
-            columns.iter().try_for_each(check_mask)?;
+            mask::check_enabled(columns.iter().filter_map(|column| column.mask.as_ref()), context)?;
             Box::new(move |catalog, table| add(catalog, table, &columns, if_not_exists))
         }
         AlterTableOp::Drop { if_exists, columns, timestamp } => {
@@ -64,8 +64,9 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
             return refuse!("DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
         }
         AlterTableOp::DropCompactStorage => Box::new(drop_compact_storage),
-        AlterTableOp::Mask { column } => {
-            return refuse!("Column '{}' cannot be masked: masks are not supported yet", column.text);
+        AlterTableOp::Mask { if_exists, column, mask } => {
+            mask::check_enabled(&mask, context)?;
+            Box::new(move |catalog, table| set_mask(catalog, table, &column, mask.as_ref(), if_exists))
         }
     };
     let (name, if_exists) = (alter.name.name.text.clone(), alter.if_exists);
@@ -85,10 +86,10 @@ fn altered(catalog: &Catalog, old: &Table, schema: Arc<TableSchema>, settings: T
     catalog.alter_table(schema, settings)
 }
 
-fn built(catalog: &Catalog, old: &Table, builder: TableBuilder) -> Changed {
+fn built(catalog: &Catalog, old: &Table, builder: TableBuilder, settings: TableSettings) -> Changed {
     let schema = builder.build_with_ids_from(old.schema.column_id_bound());
     let schema = schema.map_err(|error| CatalogError::Invalid(error.to_string()))?;
-    altered(catalog, old, schema, TableSettings::clone(&old.settings))
+    altered(catalog, old, schema, settings)
 }
 
 fn is_key_column(schema: &TableSchema, name: &str) -> bool {
@@ -103,8 +104,10 @@ fn is_hidden_key(schema: &TableSchema, name: &str) -> bool {
 fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: bool) -> Changed {
     let schema = &table.schema;
     let mut builder = schema.to_builder();
+    let mut settings = TableSettings::clone(&table.settings);
     let mut added: Vec<&str> = vec![];
-    for ColumnDef { name, ty, is_static, .. } in columns {
+    for column in columns {
+        let ColumnDef { name, ty, is_static, mask: _ } = column;
         let name = name.as_str();
         let ty = type_of(catalog, &schema.keyspace, ty)?;
         if is_key_column(schema, name) || schema.column_named(name).is_some() || added.contains(&name) {
@@ -128,10 +131,11 @@ fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: b
             let text = format!("Cannot have a non counter column (\"{name}\") in a counter table");
             return Err(CatalogError::Configuration(text));
         }
+        mask::add(catalog, &mut settings, (&schema.keyspace, &schema.name), column, &ty)?;
         builder = if *is_static { builder.static_column(name, ty) } else { builder.regular(name, ty) };
         added.push(name);
     }
-    built(catalog, table, builder)
+    built(catalog, table, builder, settings)
 }
 
 fn drop_columns(
@@ -143,6 +147,7 @@ fn drop_columns(
 ) -> Changed {
     let schema = &table.schema;
     let mut builder = schema.to_builder();
+    let mut settings = TableSettings::clone(&table.settings);
     for name in columns.iter().map(Ident::as_str) {
         if is_key_column(schema, name) && !is_hidden_key(schema, name) {
             return refuse!("Cannot drop PRIMARY KEY column {name}");
@@ -162,12 +167,14 @@ fn drop_columns(
             );
         }
         builder = builder.drop_column(name, time_us);
+        settings.masks.remove(name);
     }
-    built(catalog, table, builder)
+    built(catalog, table, builder, settings)
 }
 
 fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exists: bool) -> Changed {
     let mut schema = TableSchema::clone(&table.schema);
+    let mut settings = TableSettings::clone(&table.settings);
     for (from, to) in columns {
         let (from, to) = (from.as_str(), to.as_str());
         let name = schema.full_name();
@@ -191,8 +198,45 @@ fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exist
         let mut keys = schema.partition_key.iter_mut().chain(&mut schema.clustering);
         let key: Option<&mut KeyColumn> = keys.find(|key| key.name == from);
         key.expect("it is a key column").name = to.to_string();
+        if let Some(mask) = settings.masks.remove(from) {
+            settings.masks.insert(to.to_string(), mask);
+        }
     }
-    altered(catalog, table, Arc::new(schema), TableSettings::clone(&table.settings))
+    altered(catalog, table, Arc::new(schema), settings)
+}
+
+/// Sets or removes the mask of a column.
+fn set_mask(
+    catalog: &Catalog,
+    table: &Table,
+    column: &Ident,
+    mask: Option<&Mask>,
+    if_exists: bool,
+) -> Changed {
+    let schema = &table.schema;
+    let name = column.as_str();
+    let key = schema.partition_key.iter().chain(&schema.clustering).find(|key| key.name == name);
+    let Some(ty) = key.map(|key| &key.ty).or(schema.column_named(name).map(|column| &column.ty)) else {
+        if if_exists {
+            return unchanged(catalog);
+        }
+        return refuse!("Column with name '{name}' doesn't exist on table '{}'", schema.name);
+    };
+    let mut settings = TableSettings::clone(&table.settings);
+    match mask {
+        Some(mask) => {
+            let mask = mask::prepare(catalog, (&schema.keyspace, &schema.name), name, ty, mask);
+            settings.masks.insert(name.to_string(), mask.map_err(to_catalog_error)?);
+        }
+        None => {
+            settings.masks.remove(name);
+        }
+    }
+    if settings == *table.settings {
+        return unchanged(catalog);
+    }
+    // A new value of the schema, so that prepared statements are prepared again with the mask.
+    catalog.alter_table(Arc::new(TableSchema::clone(schema)), settings)
 }
 
 fn drop_compact_storage(catalog: &Catalog, table: &Table) -> Changed {

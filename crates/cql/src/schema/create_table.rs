@@ -6,12 +6,12 @@ use std::sync::Arc;
 use catalog::{Catalog, CatalogError, TableSettings};
 use model::{CompactStorage, CqlType, TableOptions, TableSchema};
 use protocol::CqlError;
-use syntax::ast::{ColumnDef, CreateTable, Ident, Ordering, PrimaryKeyDef};
+use syntax::ast::{CreateTable, Ident, Ordering, PrimaryKeyDef};
 use uuid::Uuid;
 
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::table_options::GivenOptions;
-use super::{SchemaContext, SchemaPlan, refuse, to_catalog_error, unchanged};
+use super::{SchemaContext, SchemaPlan, mask, refuse, to_catalog_error, unchanged};
 use crate::error::from_catalog;
 
 pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
@@ -23,6 +23,7 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
             "Guardrail compact_tables_enabled violated: Creation of new COMPACT STORAGE tables is not allowed"
         );
     }
+    mask::check_enabled(create.columns.iter().filter_map(|column| column.mask.as_ref()), context)?;
     let given = GivenOptions::new(&create.with.properties)?;
     let warnings = given.warnings(true);
     let (mut options, mut settings) = (TableOptions::default(), TableSettings::default());
@@ -41,6 +42,10 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
             return Err(CatalogError::AlreadyExists { keyspace, table: name.clone() });
         }
         let schema = schema_of(catalog, &keyspace, &create, id, options).map_err(to_catalog_error)?;
+        for column in &create.columns {
+            let ty = type_of(catalog, &keyspace, &column.ty)?;
+            mask::add(catalog, &mut settings, (&keyspace, name), column, &ty)?;
+        }
         catalog.create_table(schema, settings)
     });
     Ok(plan.with_warnings(warnings))
@@ -54,7 +59,6 @@ fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
         if create.columns[..at].iter().any(|other| other.name.text == *name) {
             return refuse!("Duplicate column '{name}' declaration for table '{table}'");
         }
-        check_mask(column)?;
     }
     for (at, order) in create.with.clustering_order.iter().enumerate() {
         let name = &order.column.text;
@@ -66,13 +70,6 @@ fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
         0 => refuse!("No PRIMARY KEY specified for table '{table}' (exactly one required)"),
         1 => Ok(()),
         _ => refuse!("Multiple PRIMARY KEY specified for table '{table}' (exactly one required)"),
-    }
-}
-
-pub(super) fn check_mask(column: &ColumnDef) -> Result<(), CqlError> {
-    match column.masked {
-        Some(_) => refuse!("Column '{}' cannot be masked: masks are not supported yet", column.name.text),
-        None => Ok(()),
     }
 }
 

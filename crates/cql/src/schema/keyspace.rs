@@ -22,12 +22,12 @@ struct Given {
 }
 
 impl Given {
-    fn new(properties: &[Property], keyspace: &str, data_center: &str) -> Result<Self, CqlError> {
+    fn new(properties: &[Property], keyspace: &str, context: &SchemaContext<'_>) -> Result<Self, CqlError> {
         let mut given = Self::default();
         for property in properties {
             let (name, value) = properties::of(property);
             match name.as_str() {
-                "replication" => given.replication = Some(replication(&value, keyspace, data_center)?),
+                "replication" => given.replication = Some(replication(&value, keyspace, context)?),
                 "durable_writes" => given.durable_writes = Some(boolean(&name, &value)?),
                 _ if is_of_keyspaces(&name) => {
                     let value = keyspace_option(&name, &value).map_err(from_catalog)?;
@@ -64,12 +64,14 @@ impl Given {
 /// center, and the cluster has only one.
 ///
 /// # Errors
-/// The options name another data center, which has no node for the replicas.
+/// The options name another data center, which has no node for the replicas, and the node does not count as all
+/// replicas.
 fn replication(
     value: &OptionValue,
     keyspace: &str,
-    data_center: &str,
+    context: &SchemaContext<'_>,
 ) -> Result<BTreeMap<String, String>, CqlError> {
+    let data_center = context.data_center;
     let mut options = map("replication", value)?.clone();
     let is_network = options.get("class").is_some_and(|class| class.ends_with("NetworkTopologyStrategy"));
     if !is_network || data_center.is_empty() {
@@ -78,7 +80,8 @@ fn replication(
     if let Some(factor) = options.remove(REPLICATION_FACTOR) {
         options.entry(data_center.to_string()).or_insert(factor);
     }
-    if let Some(other) = options.keys().find(|name| *name != "class" && *name != data_center) {
+    let is_unknown = |name: &&String| *name != "class" && *name != data_center;
+    if let Some(other) = options.keys().find(is_unknown).filter(|_| !context.counts_as_all_replicas) {
         return Err(CqlError::Config(format!(
             "Unrecognized strategy option {{{other}}} passed to NetworkTopologyStrategy for keyspace {keyspace}"
         )));
@@ -102,7 +105,7 @@ fn add_default_factor(replication: &mut BTreeMap<String, String>, data_center: &
 pub(super) fn create(create: &CreateKeyspace, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let name = create.name.text.clone();
     writable_keyspace(&name)?;
-    let mut given = Given::new(&create.properties, &name, context.data_center)?;
+    let mut given = Given::new(&create.properties, &name, context)?;
     if let Some(replication) = &mut given.replication {
         add_default_factor(replication, context.data_center);
     }
@@ -124,7 +127,7 @@ pub(super) fn create(create: &CreateKeyspace, context: &SchemaContext<'_>) -> Re
 pub(super) fn alter(alter: &AlterKeyspace, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let name = alter.name.text.clone();
     writable_keyspace(&name)?;
-    let given = Given::new(&alter.properties, &name, context.data_center)?;
+    let given = Given::new(&alter.properties, &name, context)?;
     let warnings = given.warnings(&name);
     let if_exists = alter.if_exists;
     let plan = SchemaPlan::new(move |catalog| {

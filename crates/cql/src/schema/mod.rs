@@ -12,6 +12,7 @@
 //! | keyspaces | `keyspace.rs` |
 //! | creating a table: keys, order, counters | `create_table.rs` |
 //! | changes of a table | `alter_table.rs` |
+//! | masks of columns | `mask.rs` |
 //! | user types | `user_type.rs` |
 //! | indexes | `index.rs`; storage-attached `storage_attached.rs` |
 //! | options after WITH | `properties.rs`, `table_options.rs` |
@@ -21,6 +22,7 @@ mod create_table;
 mod existence;
 mod index;
 mod keyspace;
+mod mask;
 mod names;
 mod properties;
 mod storage_attached;
@@ -53,6 +55,10 @@ pub struct SchemaContext<'a> {
     pub data_center: &'a str,
     /// What the configuration allows.
     pub rules: SchemaRules,
+    /// The node counts as the replicas of all data centers, so any may be named.
+    pub counts_as_all_replicas: bool,
+    /// Columns may be masked: `dynamic_data_masking_enabled`.
+    pub masks_columns: bool,
 }
 
 /// The prepared change of a schema statement.

@@ -38,6 +38,8 @@ impl Session {
             new_table_id: Uuid::from_u128(self.tables),
             data_center: "datacenter1",
             rules: crate::SchemaRules::default(),
+            counts_as_all_replicas: false,
+            masks_columns: true,
         };
         let parsed = parse(text)?;
         let plan = plan(&parsed.statement, &self.catalog, &context)?.expect("a statement on the schema");

@@ -5,6 +5,7 @@
 //! | computation for each row | `selection.rs`; literals that contain columns `selection/literals.rs` |
 //! | building the rows of the result | `rows.rs` |
 //! | values and times of cells | `value.rs` |
+//! | the selection with masked values | `masked.rs` |
 //! | order and limits | `ordering.rs`, `limit.rs` |
 //! | rows that GROUP BY puts together | `group.rs` |
 //! | rows that the current partition has contributed | `given.rs` |
@@ -19,6 +20,7 @@ mod given;
 mod group;
 mod grouped;
 mod limit;
+mod masked;
 mod ordering;
 mod paging;
 mod rows;
@@ -35,6 +37,7 @@ use model::{PartitionKey, TableId, TableSchema};
 
 pub use execute::execute;
 use group::Grouping;
+pub use masked::MaskedPlan;
 use ordering::Order;
 pub use selection::Selection;
 
@@ -61,6 +64,8 @@ pub struct SelectPlan {
     markers: Vec<ColumnSpec>,
     partition_key_markers: Vec<u16>,
     metadata: Arc<ResultMetadata>,
+    /// The variant for users who see masked values; `None` if no column is masked.
+    masked: Option<Arc<MaskedPlan>>,
 }
 
 /// Plans a SELECT. The planner must have been created for the statement's keyspace and table and for the
@@ -77,6 +82,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         }
         return invalid!("table {} does not exist", planner_ref.table);
     };
+    let table = planner_ref.catalog.table(&planner_ref.keyspace, &planner_ref.table).cloned();
     let selection = Selection::prepare(planner_ref, &schema, &select.selection)?;
     let selection = if select.json { selection.into_json(planner_ref) } else { selection };
     let restrictions = Restrictions::prepare(
@@ -114,7 +120,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
     let metadata = Arc::new(ResultMetadata::new(&selection.columns));
     // A compact table without clustering columns has one row in a partition, which is its static row.
     let is_distinct = select.distinct || schema.is_static_compact();
-    Ok(SelectPlan {
+    let mut plan = SelectPlan {
         partition_key_markers: restrictions.partition.markers(),
         schema,
         selection,
@@ -129,7 +135,10 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         service_level: select.using.service_level.as_ref().map(|level| level.text.clone()),
         markers: planner.markers.finish()?,
         metadata,
-    })
+        masked: None,
+    };
+    plan.masked = table.and_then(|table| MaskedPlan::new(&plan, &table.settings, &select.relations));
+    Ok(plan)
 }
 
 fn check_distinct(
@@ -177,6 +186,11 @@ impl SelectPlan {
 
     pub fn table(&self) -> TableId {
         self.schema.id
+    }
+
+    /// The variant for users who see masked values; `None` if no column is masked.
+    pub fn masked(&self) -> Option<&MaskedPlan> {
+        self.masked.as_deref()
     }
 
     /// Metadata of the result, for clients.

@@ -185,6 +185,10 @@ fn inputs<'r>(
 ) -> Result<Vec<Option<Bytes<'r>>>, CqlError> {
     let input = |(input, keys): (&Input, &TimeKeys<'_>)| match input {
         Input::Value(column) => view.value(schema, *column),
+        Input::Masked(column, masker) => {
+            let masked = masker.mask(view.value(schema, *column)?)?;
+            Ok(masked.map(Cow::Owned))
+        }
         Input::Aggregate(_) => Ok(None),
         Input::Time { what, column, id, of } => {
             let cells = match (of, keys) {

@@ -16,7 +16,7 @@ use syntax::{CellTime, QualifiedName, SelectItem, Selection as Selectors, Select
 
 use self::literals::{constant, constant_map, is_bare};
 use crate::error::invalid;
-use crate::function::{self, Aggregate, Arg};
+use crate::function::{self, Aggregate, Arg, Masker};
 use crate::restriction::ColumnRef;
 use crate::term::{Expr, Planner, SELECTION, is_assignable};
 
@@ -58,6 +58,8 @@ pub struct JsonField {
 #[derive(Clone, Debug)]
 pub enum Input {
     Value(ColumnRef),
+    /// The masked value of a column.
+    Masked(ColumnRef, Masker),
     /// Write time or TTL of the cells of a static or regular column.
     Time {
         what: CellTime,
@@ -210,7 +212,9 @@ impl Selection {
                 .inputs
                 .iter()
                 .filter_map(|input| match input {
-                    Input::Value(column) | Input::Time { column, .. } => Some(*column),
+                    Input::Value(column) | Input::Masked(column, _) | Input::Time { column, .. } => {
+                        Some(*column)
+                    }
                     Input::Aggregate(_) => None,
                 })
                 .collect(),

@@ -49,6 +49,7 @@ pub struct MemoryCoordinator {
     user: RefCell<Option<Arc<str>>>,
     checks_permissions: Cell<bool>,
     schema_rules: Cell<SchemaRules>,
+    masks_columns: Cell<bool>,
 }
 
 impl MemoryCoordinator {
@@ -80,6 +81,7 @@ impl MemoryCoordinator {
             user: RefCell::default(),
             checks_permissions: Cell::new(false),
             schema_rules: Cell::default(),
+            masks_columns: Cell::new(false),
         }
     }
 
@@ -100,6 +102,11 @@ impl MemoryCoordinator {
     /// Whether permissions are checked, as with `authorizer: CassandraAuthorizer`.
     pub fn set_checks_permissions(&self, checks: bool) {
         self.checks_permissions.set(checks);
+    }
+
+    /// Whether columns are masked, as with `dynamic_data_masking_enabled`.
+    pub fn set_masks_columns(&self, masks: bool) {
+        self.masks_columns.set(masks);
     }
 
     /// Limits the rows of a page, as storage with large rows does.
@@ -415,6 +422,10 @@ impl ClientState for MemoryCoordinator {
 
     fn checks_permissions(&self) -> bool {
         self.checks_permissions.get()
+    }
+
+    fn masks_columns(&self) -> bool {
+        self.masks_columns.get()
     }
 
     fn table_permissions(&self, table: &TableSchema) -> Permissions {

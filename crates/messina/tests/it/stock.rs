@@ -96,7 +96,7 @@ fn a_file_of_cassandra_with_security_on_gives_no_node_if_it_is_not_built() {
         "class_name: MutualTlsAuthenticator",
         "PasswordAuthenticator",
     );
-    no_node(file, "AllowAllAuthorizer", "CassandraAuthorizer", "can't be used with AllowAllAuthenticator");
+    no_node(file, "AllowAllAuthorizer", "com.scylladb.auth.TransitionalAuthorizer", "is not allowed");
     no_node(file, "AllowAllNetworkAuthorizer", "CassandraNetworkAuthorizer", "AllowAllNetworkAuthorizer");
     no_node(file, "AllowAllCIDRAuthorizer", "CassandraCIDRAuthorizer", "AllowAllCIDRAuthorizer");
     no_node(
@@ -123,7 +123,6 @@ fn a_file_of_cassandra_with_security_on_gives_no_node_if_it_is_not_built() {
         "  enabled: true\n  logger",
         "audit_logging_options is not built",
     );
-    no_node(file, "dynamic_data_masking_enabled: false", "dynamic_data_masking_enabled: true", "not built");
     no_node(file, "security.DefaultCryptoProvider", "security.Other", "rustls");
 }
 
@@ -136,7 +135,7 @@ fn a_file_of_scylla_with_security_on_gives_no_node_if_it_is_not_built() {
         "com.scylladb.auth.SaslauthdAuthenticator",
         "PasswordAuthenticator",
     );
-    no_node(file, "AllowAllAuthorizer", "CassandraAuthorizer", "can't be used with AllowAllAuthenticator");
+    no_node(file, "AllowAllAuthorizer", "com.scylladb.auth.TransitionalAuthorizer", "is not allowed");
     no_node(file, "audit: \"none\"", "audit: \"table\"", "an audit log is not built");
 }
 

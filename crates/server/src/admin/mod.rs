@@ -52,9 +52,6 @@ use crate::node::{Mode, Node};
 use error::ApiError;
 use guard::Guard;
 
-/// The data center of a single node, for drivers that ask for data centers.
-pub const DATA_CENTER: &str = "datacenter1";
-pub const RACK: &str = "rack1";
 /// A single node owns the whole ring with one token.
 pub const TOKENS: u64 = 1;
 
@@ -143,8 +140,8 @@ async fn info(State(node): OfNode) -> Answer<Info> {
         release_version: crate::VERSION.to_string(),
         host_id: node.engine.open_report().host_id.to_string(),
         address: config.address.clone(),
-        data_center: DATA_CENTER.to_string(),
-        rack: RACK.to_string(),
+        data_center: config.data_center.clone(),
+        rack: config.rack.clone(),
         tokens: TOKENS,
         mode: node.mode().name().to_string(),
         shards: shards.len() as u32,

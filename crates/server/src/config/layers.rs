@@ -428,6 +428,11 @@ fn contradictions(config: &Config) -> Vec<String> {
             Authenticator::Password.name()
         ));
     }
+    for (name, value) in [("dc", &config.identity.data_center), ("rack", &config.identity.rack)] {
+        if value.is_empty() {
+            errors.push(format!("{name} is empty; a name such as {name}1 is expected"));
+        }
+    }
     errors.extend(ports::plan(&config.listen.wanted(&config.security.client_encryption)).err());
     let (warn, fail) = (config.results.tombstone_warn_threshold, config.reads.tombstone_failure_threshold);
     if fail > 0 && warn > fail {

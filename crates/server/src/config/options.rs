@@ -161,6 +161,9 @@ const LATENCY_GOAL: RangeInclusive<u64> = 50..=1_000_000;
 #[rustfmt::skip]
 pub const OPTIONS: &[OptionDef] = &[
     option("cluster_name", &[], |c| At::Text(&mut c.identity.cluster_name), "The name that drivers and `nodetool` show."),
+    option("dc", &[], |c| At::Text(&mut c.identity.data_center), "The node's data center, as in Cassandra's `cassandra-rackdc.properties`: the one that `NetworkTopologyStrategy` may name, and that drivers look for."),
+    option("rack", &[], |c| At::Text(&mut c.identity.rack), "The node's rack, as in `cassandra-rackdc.properties`."),
+    option("node_counts_as_all_replicas", &[], |c| At::Bool(&mut c.identity.counts_as_all_replicas), "Count this node as every replica, in all data centers: `QUORUM`, `ALL`, `SERIAL` and conditions are answered in keyspaces with several replicas, and `NetworkTopologyStrategy` may name any data center. There is still one copy of the data. For tests with a schema from production."),
     option("data_dir", &[("workdir", NONE)], |c| At::Path(&mut c.place.data_dir), "The directory that holds all data."),
     option("data_file_directories", &[("data_file_directory", NONE)], |c| At::DataDirectories(&mut c.place.data_dir), "Cassandra's form of `data_dir`: one directory called `data`; `data_dir` is its parent directory."),
     option("in_memory", &[], |c| At::Bool(&mut c.place.in_memory), "Keep data in a directory in memory that is removed at the end. For tests."),
@@ -215,6 +218,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("client_encryption_options.cipher_suites", &[], |c| At::AutoNames(&mut c.security.client_encryption.cipher_suites), "Cipher suites, by their names in Java. `auto`: all that rustls supports."),
     option("authenticator", &[], |c| At::Choice(&mut c.security.authenticator), "Authentication of clients: none, or roles with passwords. The first start with `PasswordAuthenticator` creates the superuser `cassandra` with the password `cassandra`."),
     option("authorizer", &[], |c| At::Choice(&mut c.security.authorizer), "Authorization of clients: every role may do everything, or only what `GRANT` has allowed it. `CassandraAuthorizer` needs `authenticator: PasswordAuthenticator`."),
+    option("dynamic_data_masking_enabled", &[], |c| At::Bool(&mut c.security.dynamic_data_masking), "Columns may be masked (`MASKED WITH`): users without the permission `UNMASK` see masks in place of values. While it is off, masks are kept and do not act. Everybody has `UNMASK` with `authorizer: AllowAllAuthorizer`."),
     option("read_request_timeout", &[("read_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.read_ms, TIMEOUT), "Timeout of a read of single partitions, from its arrival."),
     option("range_request_timeout", &[("range_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.range_ms, TIMEOUT), "Timeout of a page of a scan."),
     option("write_request_timeout", &[("write_request_timeout_in_ms", MS)], |c| At::Millis(&mut c.timeouts.write_ms, TIMEOUT), "Timeout of a write."),

@@ -23,17 +23,27 @@ use super::options::{
 use super::ports;
 use crate::log_levels::LogLevels;
 
-/// Names and addresses under which clients know the node.
+/// Names and addresses under which clients know the node, and the replicas that it stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdentityConfig {
     pub cluster_name: String,
     /// `None`: the address of the CQL listener.
     pub broadcast_rpc_address: Option<String>,
+    pub data_center: String,
+    pub rack: String,
+    /// The node counts as all replicas of a keyspace.
+    pub counts_as_all_replicas: bool,
 }
 
 impl Default for IdentityConfig {
     fn default() -> Self {
-        Self { cluster_name: "Test Cluster".into(), broadcast_rpc_address: None }
+        Self {
+            cluster_name: "Test Cluster".into(),
+            broadcast_rpc_address: None,
+            data_center: "datacenter1".into(),
+            rack: "rack1".into(),
+            counts_as_all_replicas: false,
+        }
     }
 }
 
@@ -279,6 +289,7 @@ pub struct SecurityConfig {
     pub client_encryption: Encryption,
     pub authenticator: Authenticator,
     pub authorizer: Authorizer,
+    pub dynamic_data_masking: bool,
 }
 
 impl Default for SecurityConfig {
@@ -287,6 +298,7 @@ impl Default for SecurityConfig {
             client_encryption: Encryption::default(),
             authenticator: Authenticator::AllowAll,
             authorizer: Authorizer::AllowAll,
+            dynamic_data_masking: false,
         }
     }
 }

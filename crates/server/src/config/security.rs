@@ -186,7 +186,6 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
                 _ => Inert("without effect, since TLS is rustls"),
             }
         }
-        "dynamic_data_masking_enabled" if is_off => Inert(OFF),
         "system_key_directory" => Inert("without effect, since data are not encrypted on disk"),
         // The functions that they would allow do not exist here.
         "allow_insecure_udfs" | "allow_extra_insecure_udfs" => {
@@ -213,7 +212,6 @@ const KNOWN: &[&str] = &[
     "auth_superuser_name",
     "auth_superuser_salted_password",
     "authentication_options",
-    "dynamic_data_masking_enabled",
     "kmip_hosts",
     "kms_hosts",
     "ldap_attr_role",

@@ -46,6 +46,8 @@ fn options() -> CqlOptions {
         limits: overload::Limits { request_bytes_max: 1 << 20, requests_max: 1000 },
         passwords: None,
         checks_permissions: false,
+        masks_columns: false,
+        counts_as_all_replicas: false,
         timeouts: Timeouts {
             read_us: 5 * second_us,
             range_us: 5 * second_us,

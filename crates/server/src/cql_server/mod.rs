@@ -95,6 +95,10 @@ pub struct CqlOptions {
     pub passwords: Option<Passwords>,
     /// Users need permissions.
     pub checks_permissions: bool,
+    /// Columns can be masked.
+    pub masks_columns: bool,
+    /// The node counts as all replicas of a keyspace.
+    pub counts_as_all_replicas: bool,
     pub timeouts: Timeouts,
     /// Limit on one shard of the bytes of answers that clients do not take. Beyond it only connections with
     /// few such bytes are read.

@@ -9,7 +9,8 @@ use base::broken;
 use catalog::{Catalog, Permissions, SchemaChange};
 use cql::system::{self, NodeInfo};
 use cql::{
-    BatchLimits, BatchSeverity, ChangeSchema, ClientState, Decide, Host, ResultLimits, ResultMemory, Storage,
+    BatchLimits, BatchSeverity, ChangeSchema, ClientState, Decide, Host, Replicas, ResultLimits,
+    ResultMemory, Storage,
 };
 use engine::EngineError;
 use engine::commitlog::LogError;
@@ -219,9 +220,10 @@ impl Node {
         &self.cql.levels
     }
 
-    /// The data center of this node.
-    pub fn data_center(&self) -> &str {
-        &self.cql.options.node.data_center
+    /// The replicas that this node stands for.
+    pub fn replicas(&self) -> Replicas<'_> {
+        let options = &self.cql.options;
+        Replicas { data_center: &options.node.data_center, counts_as_all: options.counts_as_all_replicas }
     }
 
     pub fn timeouts(&self) -> &Timeouts {
@@ -443,6 +445,14 @@ impl ClientState for Node {
 
     fn checks_permissions(&self) -> bool {
         self.cql.options.checks_permissions
+    }
+
+    fn counts_as_all_replicas(&self) -> bool {
+        self.cql.options.counts_as_all_replicas
+    }
+
+    fn masks_columns(&self) -> bool {
+        self.cql.options.masks_columns
     }
 
     fn table_permissions(&self, table: &TableSchema) -> Permissions {

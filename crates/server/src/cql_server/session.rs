@@ -427,9 +427,9 @@ async fn run(
             node.traced(|| format!("Parsed and planned {} statements", statements.len()));
             let execution = execution(&node, &batch.parameters);
             let levels = consistency(&batch.parameters);
-            let (catalog, data_center) = (node.catalog(), node.data_center());
+            let (catalog, replicas) = (node.catalog(), node.replicas());
             let kind =
-                cql::check_batch_consistency(batch.batch_type, &statements, levels, &catalog, data_center)?;
+                cql::check_batch_consistency(batch.batch_type, &statements, levels, &catalog, replicas)?;
             let timeout_us = arrival.served.timeout_us.or_else(|| cql.options.timeouts.of(kind));
             let too_late = || CqlError::WriteTimeout {
                 consistency: batch.parameters.consistency as u16,
@@ -514,7 +514,7 @@ async fn execute(
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     warnings.extend_from_slice(&prepared.warnings);
-    prepared.check_consistency(consistency(parameters), &node.catalog(), node.data_center())?;
+    prepared.check_consistency(consistency(parameters), &node.catalog(), node.replicas())?;
     let execution = execution(node, parameters);
     let mut level_timeout_us = arrival.served.timeout_us;
     if let Some(name) = prepared.service_level() {

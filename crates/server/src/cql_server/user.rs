@@ -1,8 +1,9 @@
 //! The user of a connection, with a cache of its permissions on tables.
 //!
-//! Every request on a table asks for the user's permissions, so the connection keeps them for the tables that it
-//! used. They are computed from the roles of the catalog. A change of roles or permissions replaces the roles by a new
-//! value, and the next request starts an empty cache, so changes act at once on open connections.
+//! Every request on a table asks for the user's permissions, so the connection keeps them for the tables that
+//! it used. They are computed from the roles of the catalog. A change of roles or permissions replaces the
+//! roles by a new value, and the next request starts an empty cache, so changes act at once on open
+//! connections.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -116,7 +116,15 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
     } = clients;
     let plans = ports::plan(&listen.wanted(&security.client_encryption))?;
     let plain = address_of(listen.address(), plans.first().map_or(0, |plan| plan.port), "rpc_address")?;
+    let counts_as_all_replicas = identity.counts_as_all_replicas;
     let node = node_info(engine, identity, &listen, plain, &shown, started)?;
+    if counts_as_all_replicas {
+        log::warn!(
+            target: "cql",
+            "node_counts_as_all_replicas: QUORUM, ALL and SERIAL succeed with one copy of the data; meant for tests"
+        );
+    }
+    let masks_columns = security.dynamic_data_masking;
     let checks_permissions = security.authorizer == Authorizer::Cassandra;
     let (tls, passwords) = secure(engine, security)?;
     let ports = listened(&plans, plain, tls.as_ref())?;
@@ -159,6 +167,8 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         },
         passwords,
         checks_permissions,
+        masks_columns,
+        counts_as_all_replicas,
         timeouts: timeouts_of(timeouts),
         answer_bytes_max: to_usize(
             (shard_bytes / ANSWER_PART).clamp(ANSWER_BYTES_MIN, ANSWER_BYTES_MAX as u64),
@@ -226,8 +236,9 @@ fn secure(
     engine: &Engine,
     security: SecurityConfig,
 ) -> Result<(Option<Arc<ReloadableTls>>, Option<Passwords>), ServeError> {
-    // Permissions are checked where statements are executed.
-    let SecurityConfig { client_encryption, authenticator, authorizer: _ } = security;
+    // Permissions and masks act where statements are executed.
+    let SecurityConfig { client_encryption, authenticator, authorizer: _, dynamic_data_masking: _ } =
+        security;
     let passwords = match authenticator {
         Authenticator::AllowAll => None,
         Authenticator::Password => Some(passwords(engine)?),
@@ -312,11 +323,19 @@ fn node_info(
 ) -> Result<NodeInfo, ServeError> {
     let host_id = engine.open_report().host_id;
     let told = address_of(identity.address(listen), plain.port(), "broadcast_rpc_address")?;
-    let IdentityConfig { cluster_name, broadcast_rpc_address: _ } = identity;
+    let IdentityConfig {
+        cluster_name,
+        broadcast_rpc_address: _,
+        data_center,
+        rack,
+        counts_as_all_replicas: _,
+    } = identity;
     // Any token does; the node's own stays the same.
     let token = murmur3::hash128(host_id.as_bytes()).0 as i64;
     Ok(NodeInfo {
         cluster_name,
+        data_center,
+        rack,
         tokens: vec![token],
         generation_s: i32::try_from(started.unix_s()).unwrap_or(i32::MAX),
         settings: settings(shown),

@@ -49,20 +49,30 @@ impl FakeServer {
         newest: ProtocolVersion,
         handler: impl Fn(&Asked<'_>) -> Answer + Send + Sync + 'static,
     ) -> Self {
+        Self::start_with_passwords(newest, &[], handler)
+    }
+
+    /// As [`Self::start`]. If there are passwords, clients need one: a name, a zero byte, the password.
+    #[allow(clippy::disallowed_methods, reason = "a server beside the client under test")]
+    pub fn start_with_passwords(
+        newest: ProtocolVersion,
+        passwords: &'static [&'static str],
+        handler: impl Fn(&Asked<'_>) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let handler: Handler = Arc::new(handler);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let handler = Arc::clone(&handler);
-                std::thread::spawn(move || serve(stream, newest, &handler));
+                std::thread::spawn(move || serve(stream, newest, passwords, &handler));
             }
         });
         Self { port }
     }
 }
 
-fn serve(mut stream: TcpStream, newest: ProtocolVersion, handler: &Handler) {
+fn serve(mut stream: TcpStream, newest: ProtocolVersion, passwords: &[&str], handler: &Handler) {
     let mut inbound = Inbound::new(Side::Server, BODY_BYTES_MAX_DEFAULT);
     let mut outbound = Outbound::new();
     loop {
@@ -80,8 +90,20 @@ fn serve(mut stream: TcpStream, newest: ProtocolVersion, handler: &Handler) {
             let mut started = false;
             match request {
                 Request::Startup(_) => {
-                    outbound.envelope(|out| reply.ready(out));
+                    outbound.envelope(|out| match passwords {
+                        [] => reply.ready(out),
+                        _ => reply.authenticate(out, "PasswordAuthenticator"),
+                    });
                     started = true;
+                }
+                Request::AuthResponse { token } => {
+                    let given = String::from_utf8_lossy(token.unwrap_or_default()).into_owned();
+                    let is_right = passwords.contains(&given.trim_start_matches('\0'));
+                    let error = CqlError::BadCredentials("wrong".to_string());
+                    outbound.envelope(|out| match is_right {
+                        true => reply.auth_success(out, None),
+                        false => reply.error(out, &error),
+                    });
                 }
                 Request::Query { text, parameters } => {
                     let asked = Asked {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fake_server::{Answer, Asked, FakeServer};
 use protocol::{CqlError, ProtocolVersion};
 
-use super::connection::Target;
+use super::connection::{Credentials, Target};
 use super::failure::Failure;
 use super::interpreter::{Flow, Interpreter};
 use super::output::{Format, Output};
@@ -54,8 +54,11 @@ impl Desk {
     }
 
     fn with_format(server: &FakeServer, format: Format) -> Self {
+        Self::of(Session::open(target(server.port)).unwrap(), format)
+    }
+
+    fn of(session: Session, format: Format) -> Self {
         let (out, errors) = (Screen::default(), Screen::default());
-        let session = Session::open(target(server.port)).unwrap();
         let output = Output::new(Box::new(out.clone()), Box::new(errors.clone()), format);
         Self { shell: Interpreter::new(session, output, None), out, errors }
     }
@@ -107,6 +110,26 @@ fn users(asked: &Asked<'_>) -> Answer {
         "CONSISTENCY OF IT" => Answer::Void,
         _ => Answer::Void,
     }
+}
+
+#[test]
+fn login_goes_on_as_another_user() {
+    let server = FakeServer::start(ProtocolVersion::V5, users);
+    let mut desk = Desk::new(&server);
+    let nobody = "The server asks nobody for a name (AllowAllAuthenticator): LOGIN changes nothing.\n";
+    assert_eq!(desk.shown("LOGIN ann 'secret'"), nobody);
+    let server = FakeServer::start_with_passwords(ProtocolVersion::V5, &["ann\0secret", "bob\0it's"], users);
+    let credentials = Credentials { user: "ann".to_string(), password: "secret".to_string() };
+    let target = Target { credentials: Some(credentials), ..target(server.port) };
+    let mut desk = Desk::of(Session::open(target).unwrap(), Format::Table);
+    desk.run("USE \"Shop\";").unwrap();
+    assert_eq!(desk.shown("LOGIN bob 'it''s'"), "Logged in as bob.\n");
+    assert_eq!(desk.shell.session.keyspace.as_deref(), Some("Shop"));
+    // After a wrong password the session goes on as before.
+    assert!(desk.failure("LOGIN ann 'wrong'").contains("AuthenticationFailed"));
+    assert_eq!(desk.shell.session.target().credentials.as_ref().unwrap().user, "bob");
+    assert_eq!(desk.shown("INSERT INTO users;"), "");
+    assert!(desk.failure("LOGIN ann").contains("LOGIN needs a password"));
 }
 
 #[test]

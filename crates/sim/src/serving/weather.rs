@@ -78,6 +78,8 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         limits,
         passwords: None,
         checks_permissions: false,
+        masks_columns: false,
+        counts_as_all_replicas: false,
         timeouts: Timeouts {
             read_us: 2_000_000,
             range_us: 4_000_000,

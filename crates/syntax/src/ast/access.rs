@@ -1,5 +1,5 @@
-//! Statements on roles, permissions and service levels. A user is a role that can log in; statements on users are parsed
-//! as statements on roles.
+//! Statements on roles, permissions and service levels. A user is a role that can log in; statements on users
+//! are parsed as statements on roles.
 
 use super::{Ident, Literal, QualifiedName, TypeName};
 use crate::keyword::Keyword;

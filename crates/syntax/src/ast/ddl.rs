@@ -1,6 +1,6 @@
 //! Statements on the schema: keyspaces, tables, types, DESCRIBE.
 
-use super::{Ident, Literal, Ordering, QualifiedName, Span, TypeName};
+use super::{Ident, Literal, Ordering, QualifiedName, Span, Term, TypeName};
 
 /// `name = value` after WITH. Each name occurs once in a statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,8 +59,15 @@ pub struct ColumnDef {
     pub name: Ident,
     pub ty: TypeName,
     pub is_static: bool,
-    /// The span of `MASKED WITH …`. The mask itself is not kept.
-    pub masked: Option<Span>,
+    pub mask: Option<Mask>,
+}
+
+/// `MASKED WITH function(arguments)`. `DEFAULT` is `mask_default()`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mask {
+    pub function: QualifiedName,
+    /// Without bind markers.
+    pub arguments: Vec<Term>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -117,9 +124,11 @@ pub enum AlterTableOp {
         ty: TypeName,
     },
     DropCompactStorage,
-    /// `ALTER column MASKED WITH …` or `ALTER column DROP MASKED`. The mask itself is not kept.
+    /// `ALTER column MASKED WITH …`; without a mask `ALTER column DROP MASKED`.
     Mask {
+        if_exists: bool,
         column: Ident,
+        mask: Option<Mask>,
     },
     /// `WITH …`; at least one.
     With(Vec<Property>),

@@ -21,7 +21,7 @@ pub use access::{AccessStatement, LevelProperty, Password, ResourceName, RoleOpt
 pub use ddl::{
     AlterKeyspace, AlterTable, AlterTableOp, AlterType, AlterTypeOp, ClusteringOrder, ColumnDef,
     CreateKeyspace, CreateTable, CreateType, Describe, DescribeTarget, DropKeyspace, DropTable, DropType,
-    PrimaryKeyDef, Property, PropertyValue, TableProperties,
+    Mask, PrimaryKeyDef, Property, PropertyValue, TableProperties,
 };
 pub use dml::{
     Assignment, AssignmentOp, Batch, BatchKind, CompareOp, Condition, ConditionTest, Conditions, Delete,

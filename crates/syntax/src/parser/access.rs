@@ -85,7 +85,8 @@ impl Parser<'_> {
         Ok(Some(Statement::Access(Box::new(dropped))))
     }
 
-    /// GRANT, REVOKE, LIST, ATTACH, DETACH. Returns `None` and takes no token if the statement is another one.
+    /// GRANT, REVOKE, LIST, ATTACH, DETACH. Returns `None` and takes no token if the statement is another
+    /// one.
     pub fn access(&mut self) -> Result<Option<Statement>> {
         let TokenKind::Keyword(keyword) = self.current.kind else { return Ok(None) };
         let statement = match keyword {

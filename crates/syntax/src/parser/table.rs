@@ -3,8 +3,8 @@
 use super::schema::Properties;
 use super::{Parser, Result};
 use crate::ast::{
-    AlterTable, AlterTableOp, ClusteringOrder, ColumnDef, CreateTable, Ident, PrimaryKeyDef, Span,
-    TableProperties,
+    AlterTable, AlterTableOp, ClusteringOrder, ColumnDef, CreateTable, Ident, Mask, PrimaryKeyDef,
+    QualifiedName, TableProperties,
 };
 use crate::keyword::Keyword;
 use crate::lexer::TokenKind;
@@ -79,20 +79,26 @@ impl Parser<'_> {
         let name = self.ident()?;
         let ty = self.type_name()?;
         let is_static = self.eat_keyword(Keyword::Static);
-        let masked = if self.at_keyword(Keyword::Masked) { Some(self.mask()?) } else { None };
-        Ok(ColumnDef { name, ty, is_static, masked })
+        let mask = if self.at_keyword(Keyword::Masked) { Some(self.mask()?) } else { None };
+        Ok(ColumnDef { name, ty, is_static, mask })
     }
 
     /// `MASKED WITH DEFAULT` or `MASKED WITH function(…)`
-    fn mask(&mut self) -> Result<Span> {
-        let start = self.start();
+    fn mask(&mut self) -> Result<Mask> {
         self.expect_keyword(Keyword::Masked)?;
         self.expect_keyword(Keyword::With)?;
-        if !self.eat_keyword(Keyword::Default) {
-            self.function_name()?;
-            self.enclosed(TokenKind::ParenOpen, TokenKind::ParenClose, Self::term)?;
+        let start = self.start();
+        if self.eat_keyword(Keyword::Default) {
+            let name = Ident { text: "mask_default".to_string(), span: self.span_from(start) };
+            return Ok(Mask { function: QualifiedName { keyspace: None, name }, arguments: vec![] });
         }
-        Ok(self.span_from(start))
+        let function = self.function_name()?;
+        let markers = self.markers.len();
+        let arguments = self.enclosed(TokenKind::ParenOpen, TokenKind::ParenClose, Self::term)?;
+        if self.markers.len() > markers {
+            return self.error_at(self.span_from(start), "Bind variables cannot be used in column masks");
+        }
+        Ok(Mask { function, arguments })
     }
 
     fn table_property(&mut self, with: &mut TableProperties, properties: &mut Properties) -> Result<()> {
@@ -180,17 +186,17 @@ impl Parser<'_> {
     }
 
     fn alter_column(&mut self) -> Result<AlterTableOp> {
-        self.if_exists()?;
+        let if_exists = self.if_exists()?;
         let column = self.ident()?;
         match self.current.kind {
             TokenKind::Keyword(Keyword::Masked) => {
-                self.mask()?;
-                Ok(AlterTableOp::Mask { column })
+                let mask = Some(self.mask()?);
+                Ok(AlterTableOp::Mask { if_exists, column, mask })
             }
             TokenKind::Keyword(Keyword::Drop) => {
                 self.advance();
                 self.expect_keyword(Keyword::Masked)?;
-                Ok(AlterTableOp::Mask { column })
+                Ok(AlterTableOp::Mask { if_exists, column, mask: None })
             }
             TokenKind::Keyword(Keyword::Type) => {
                 self.advance();

@@ -3,6 +3,7 @@
 use crate::ast::{AlterTableOp, CreateTable, LiteralKind, PropertyValue, Statement};
 
 use super::{check, same, statement};
+use crate::parse;
 
 #[test]
 fn keyspaces() {
@@ -46,7 +47,14 @@ fn tables() {
     assert!(table("CREATE TABLE t (a int)").primary_keys.is_empty());
     let masked =
         table("CREATE TABLE t (a int STATIC MASKED WITH f('x', 1) PRIMARY KEY, b int MASKED WITH DEFAULT)");
-    assert!(masked.columns.iter().all(|column| column.masked.is_some()) && masked.columns[0].is_static);
+    let masks: Vec<String> =
+        masked.columns.iter().map(|column| column.mask.as_ref().unwrap().to_string()).collect();
+    assert_eq!(masks, ["f('x', 1)", "mask_default()"]);
+    assert!(masked.columns[0].is_static);
+    same("ALTER TABLE t ALTER IF EXISTS a MASKED WITH system.mask_inner(1, null)");
+    same("ALTER TABLE t ALTER a DROP MASKED");
+    let bound = parse("CREATE TABLE t (k int PRIMARY KEY, v int MASKED WITH mask_replace(?))").unwrap_err();
+    assert!(bound.to_string().contains("Bind variables cannot be used in column masks"), "{bound}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Statements on roles and service levels, on storage in memory: answers and errors. `permissions.rs` tests those
-//! on permissions, and `walk.rs` every statement with every permission.
+//! Statements on roles and service levels, on storage in memory: answers and errors. `permissions.rs` tests
+//! those on permissions, `walk.rs` every statement with every permission, `masks.rs` masked columns.
 
+mod masks;
 mod permissions;
 mod walk;
 

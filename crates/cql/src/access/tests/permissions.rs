@@ -6,9 +6,9 @@ use reader::block_on_ready;
 use super::Node;
 use crate::{Execution, Outcome, Prepared, Storage, execute_batch};
 
-/// A node that checks permissions, with `ks.t`, the superuser `cassandra` and the user `bob`, who is a member of
-/// `team`. `cassandra` has logged in.
-fn node() -> Node {
+/// A node that checks permissions, with `ks.t`, the superuser `cassandra` and the user `bob`, who is a member
+/// of `team`. `cassandra` has logged in.
+pub(super) fn node() -> Node {
     let node = Node::new();
     node.0.set_checks_permissions(true);
     for text in [
@@ -26,19 +26,19 @@ fn node() -> Node {
 
 impl Node {
     #[track_caller]
-    fn done(&self, text: &str) {
+    pub(super) fn done(&self, text: &str) {
         self.try_run(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     }
 
     #[track_caller]
-    fn done_as(&self, user: &str, text: &str) {
+    pub(super) fn done_as(&self, user: &str, text: &str) {
         self.0.set_user(Some(user));
         self.done(text);
         self.0.set_user(Some("cassandra"));
     }
 
     #[track_caller]
-    fn refused_as(&self, user: &str, text: &str, expect: &str) {
+    pub(super) fn refused_as(&self, user: &str, text: &str, expect: &str) {
         self.0.set_user(Some(user));
         self.refused(text, expect);
         self.0.set_user(Some("cassandra"));

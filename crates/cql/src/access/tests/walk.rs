@@ -1,5 +1,5 @@
-//! Every statement is executed with every single permission on every resource: with what it needs it succeeds, with
-//! anything else it is refused, and the error names the permission and the resource.
+//! Every statement is executed with every single permission on every resource: with what it needs it
+//! succeeds, with anything else it is refused, and the error names the permission and the resource.
 
 use std::collections::BTreeSet;
 

@@ -108,6 +108,8 @@ impl Db {
             new_table_id: uuid::Uuid::from_u128(self.tables.len() as u128 + 1),
             data_center: "",
             rules: crate::SchemaRules::default(),
+            counts_as_all_replicas: false,
+            masks_columns: false,
         };
         let catalog = self.coordinator.catalog();
         let plan = crate::schema::plan(&statement, &catalog, &context).expect("a plan").expect("a plan");

@@ -46,6 +46,9 @@ const fn row(group: &'static str, option: &'static str, value: &'static str, see
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
     row("places", "cluster_name", "Strait", "system.local"),
+    row("places", "dc", "DC1", "system.local; NetworkTopologyStrategy may name it"),
+    row("places", "rack", "RAC1", "system.local"),
+    row("places", "node_counts_as_all_replicas", "true", "QUORUM and conditions in a keyspace of three replicas"),
     row("places", "data_dir", "elsewhere", "the directory is there"),
     row("places", "data_file_directories", "there/data", "the directory is there"),
     row("places", "in_memory", "true", "no directory is left"),
@@ -108,6 +111,7 @@ const ROWS: &[Row] = &[
     row("tls", "native_shard_aware_transport_port_ssl", "{port}", "TLS is answered there"),
     row("security", "authenticator", "PasswordAuthenticator", "STARTUP is answered with AUTHENTICATE"),
     row("security", "authorizer", "CassandraAuthorizer", "a role without a permission is refused"),
+    row("security", "dynamic_data_masking_enabled", "true", "a user without UNMASK sees a mask"),
     row("security", "api_password_file", "passwords", "the admin API asks for one"),
     row("security", "api_allow_anonymous", "true", "the admin API asks nobody"),
     row("security", "prometheus_allow_anonymous", "true", "the metrics ask nobody"),

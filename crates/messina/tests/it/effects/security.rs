@@ -52,7 +52,8 @@ fn logged_in(server: &Server, name: &str, password: &str) -> Client {
 
 /// Permissions on a node: every way in which a statement comes, and changes that act on open connections.
 fn see_permissions(group: &Group) {
-    let server = group.start("permissions", &["authenticator", "authorizer"], &["--in-memory"]);
+    let options = ["authenticator", "authorizer", "dynamic_data_masking_enabled"];
+    let server = group.start("permissions", &options, &["--in-memory"]);
     let mut admin = logged_in(&server, "cassandra", "cassandra");
     for text in [
         "CREATE ROLE bob WITH PASSWORD = 'b' AND LOGIN = true",
@@ -89,6 +90,21 @@ fn see_permissions(group: &Group) {
     assert!(!bob.rows("SELECT table_name FROM system_schema.tables").is_empty());
     admin.run("REVOKE SELECT ON ks.t FROM bob");
     assert_eq!(bob.refusal(&execute(&id, &none)).to_string(), denied("SELECT"));
+    admin.run("CREATE TABLE ks.m (k int PRIMARY KEY, v text MASKED WITH mask_inner(1, null))");
+    admin.run("INSERT INTO ks.m (k, v) VALUES (1, 'secret')");
+    admin.run("GRANT SELECT ON ks.m TO bob");
+    let masked = "SELECT v FROM ks.m";
+    let found = bob.rows(masked).concat();
+    group.sees(
+        "dynamic_data_masking_enabled",
+        found == [Some(b"s*****".to_vec())],
+        format_args!("{found:?}"),
+    );
+    assert_eq!(admin.rows(masked).concat(), [Some(b"secret".to_vec())]);
+    assert_eq!(admin.rows("SELECT function_name FROM system_schema.column_masks").len(), 1);
+    admin.run("ALTER TABLE ks.m ALTER v DROP MASKED");
+    assert_eq!(bob.rows(masked).concat(), [Some(b"secret".to_vec())]);
+    admin.run("DROP TABLE ks.m");
     admin.run("DROP TABLE ks.t");
     assert!(admin.rows(stored).is_empty());
     assert!(server.stop().0.success());

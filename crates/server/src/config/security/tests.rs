@@ -97,7 +97,6 @@ fn what_is_not_built_stops_the_start() {
         "saslauthd_socket_path: /run/x",
         "auth_superuser_name: admin",
         "auth_superuser_salted_password: x",
-        "dynamic_data_masking_enabled: true",
         "full_query_logging_options: {log_dir: /x}",
         "kmip_hosts: {a: {hosts: b}}",
         "crypto_provider: [{class_name: com.example.Fips}]",
