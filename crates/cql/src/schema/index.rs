@@ -329,8 +329,8 @@ fn default_name(catalog: &Catalog, schema: &TableSchema, targets: &[(IndexPart, 
     if !is_taken(&name) {
         return name;
     }
-    let numbered = (1..).map(|number: u32| format!("{name}_{number}"));
-    numbered.into_iter().find(|name| !is_taken(name)).expect("some number is free")
+    let mut numbered = (1..).map(|number: u32| format!("{name}_{number}"));
+    numbered.find(|name| !is_taken(name)).expect("some number is free")
 }
 
 /// Returns the names of the indexes of a column, joined for an error; `None` if the column has no index. A
