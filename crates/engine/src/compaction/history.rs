@@ -187,7 +187,7 @@ mod tests {
         let (first, second) = (ended(5), Ended { id: time_uuid(6, 1), ..ended(5) });
         let ids = |jobs: [&Ended; 2]| {
             let history = History::default();
-            jobs.map(|job| history.push(job.clone(), true));
+            jobs.iter().for_each(|job| history.push((*job).clone(), true));
             history.all().iter().map(|job| job.id).collect::<Vec<_>>()
         };
         assert_eq!(ids([&first, &second]), [first.id, second.id]);
