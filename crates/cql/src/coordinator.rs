@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | [`Storage`] | schema and data | all statements |
 //! | [`Host`] | clock, randomness, identity, CPU, memory and log of the node | statements on data |
-//! | [`ClientState`] | the client that sent the request: its role, its limits | limits of results and batches; roles |
+//! | [`ClientState`] | the client of the request: its role, its limits | results, batches, roles |
 //!
-//! A function that executes a statement requires the traits that it needs. [`Coordinator`] stands for all three.
+//! A function that executes a statement requires the traits that it needs. [`Coordinator`] stands for all
+//! three.
 //!
 //! A statement is planned and executed on the shard of its connection. The implementation of `Storage` finds
 //! the shard that owns a partition. The futures need not be `Send`, because the work of a shard stays on that

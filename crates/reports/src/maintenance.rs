@@ -50,7 +50,8 @@ impl Scrubbed {
 pub struct Verified {
     /// SSTables that were checked.
     pub sstables: u64,
-    /// The damaged SSTables, each with a sentence that describes the damage. No compaction takes them until a restart.
+    /// The damaged SSTables, each with a sentence that describes the damage. No compaction takes them until a
+    /// restart.
     pub damaged: Vec<String>,
 }
 
