@@ -10,19 +10,8 @@
 //! `ALTER TABLE … DROP COMPACT STORAGE` only changes [`TableSchema::compact`]: the hidden columns appear, and
 //! stored data stay as they are. Source: Cassandra 5.0 `TableMetadata.CompactTableMetadata`.
 
-use crate::schema::{Column, ColumnKind, KeyColumn, TableSchema};
+use crate::schema::{Column, ColumnKind, CompactStorage, KeyColumn, TableSchema};
 use crate::types::CqlType;
-
-/// Whether a table has COMPACT STORAGE, and its shape.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CompactStorage {
-    #[default]
-    No,
-    /// No clustering columns in the definition.
-    Static,
-    /// Clustering columns, and one regular column.
-    Dense,
-}
 
 impl TableSchema {
     /// Whether the table has COMPACT STORAGE.

@@ -6,7 +6,7 @@
 pub mod cell;
 pub mod clustering;
 pub mod codec;
-pub mod compact;
+mod compact;
 pub mod counter;
 pub mod index_definition;
 pub mod key;
@@ -27,7 +27,6 @@ pub mod types;
 
 pub use cell::Cell;
 pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
-pub use compact::CompactStorage;
 pub use index_definition::{IndexDefinition, IndexKind, IndexPart, TermAnalysis};
 pub use key::{PartitionKey, PartitionRange, RingPosition};
 pub use options::{Codec, Compression, TableOptions};
@@ -36,7 +35,7 @@ pub use postings::IndexTerms;
 pub use purge::Purge;
 pub use range_tombstone::{RangeTombstone, RangeTombstoneChange, RangeTombstones};
 pub use row::{ClusteringRow, ColumnData, ComplexCells, Liveness, PathCell, Row};
-pub use schema::{Column, ColumnId, ColumnKind, KeyColumn, TableId, TableSchema};
+pub use schema::{Column, ColumnId, ColumnKind, CompactStorage, KeyColumn, TableId, TableSchema};
 pub use small_bytes::SmallBytes;
 pub use tombstone::{NO_DELETION_TIME_S, NO_TIMESTAMP_US, Tombstone};
 pub use types::CqlType;

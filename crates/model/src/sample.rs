@@ -8,12 +8,11 @@ use base::rng::Rng;
 
 use crate::cell::Cell;
 use crate::clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position};
-use crate::compact::CompactStorage;
 use crate::counter::{self, CounterShard};
 use crate::key::PartitionKey;
 use crate::partition::Mutation;
 use crate::row::{Liveness, Row};
-use crate::schema::{Column, ColumnKind, TableSchema};
+use crate::schema::{Column, ColumnKind, CompactStorage, TableSchema};
 use crate::tombstone::Tombstone;
 use crate::types::CqlType;
 

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::clustering::{ClusteringPrefix, ClusteringRange, Position, Side};
-use crate::compact::CompactStorage;
 use crate::index_definition::IndexDefinition;
 use crate::options::TableOptions;
 use crate::types::CqlType;
@@ -26,6 +25,17 @@ pub type TableId = Uuid;
 /// [`crate::Row`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(pub u32);
+
+/// Whether a table has COMPACT STORAGE, and its shape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactStorage {
+    #[default]
+    No,
+    /// No clustering columns in the definition.
+    Static,
+    /// Clustering columns, and one regular column.
+    Dense,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {

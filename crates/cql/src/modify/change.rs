@@ -186,7 +186,8 @@ impl Change {
             allow_filtering: false,
             only_static: is_only_static(&operations, condition.as_ref()),
         };
-        let target = Target::Where(Restrictions::prepare(planner, schema, &update.relations, rules)?);
+        let restrictions = Restrictions::prepare(planner, schema, &update.relations, rules)?;
+        let target = Target::Where(Box::new(restrictions));
         Self::new(schema, Verb::Update, using, target, operations, condition)
     }
 
@@ -224,7 +225,8 @@ impl Change {
             allow_filtering: false,
             only_static: is_only_static(&operations, condition.as_ref()),
         };
-        let target = Target::Where(Restrictions::prepare(planner, schema, &delete.relations, rules)?);
+        let restrictions = Restrictions::prepare(planner, schema, &delete.relations, rules)?;
+        let target = Target::Where(Box::new(restrictions));
         Self::new(schema, Verb::Delete, using, target, operations, condition)
     }
 

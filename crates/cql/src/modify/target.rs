@@ -19,7 +19,7 @@ pub enum Target {
         partition: Vec<Expr>,
         row: Option<Vec<Expr>>,
     },
-    Where(Restrictions),
+    Where(Box<Restrictions>),
 }
 
 /// How a statement identifies its rows.

@@ -37,7 +37,7 @@ impl Session {
             paging_state: None,
         };
         let mut buffer = ValueBuffer::default();
-        values.iter().for_each(|value| buffer.push(value.clone()));
+        values.iter().for_each(|value| buffer.push(*value));
         let values = buffer.values();
         let mut warnings = vec![];
         let outcome = prepared.execute(&self.storage, &values, &execution, &mut warnings);

@@ -81,9 +81,8 @@ pub(super) fn clustering(types: &[CqlType], position: &Position) -> Result<Vec<u
             out[at] = if ty.is_reversed() { EMPTY_REVERSED } else { EMPTY };
         }
     }
-    for _ in position.prefix.values().count()..position.prefix.len() {
-        out.push(NULL);
-    }
+    let nulls = position.prefix.len() - position.prefix.values().count();
+    out.resize(out.len() + nulls, NULL);
     out.push(match position.side {
         Side::Before => BEFORE,
         Side::At => END,
