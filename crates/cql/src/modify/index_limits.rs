@@ -84,12 +84,11 @@ fn check_length(
             index.column
         )
     };
-    match bytes {
-        ..=TERM_WARN_BYTES => Ok(()),
-        ..=TERM_FAIL_BYTES => {
-            warnings.push(text("warning", TERM_WARN_BYTES));
-            Ok(())
-        }
-        _ => Err(CqlError::Invalid(text("failure", TERM_FAIL_BYTES))),
+    if bytes > TERM_FAIL_BYTES {
+        return Err(CqlError::Invalid(text("failure", TERM_FAIL_BYTES)));
     }
+    if bytes > TERM_WARN_BYTES {
+        warnings.push(text("warning", TERM_WARN_BYTES));
+    }
+    Ok(())
 }

@@ -287,6 +287,22 @@ fn check_target(
             }
         );
     }
+    if schema.is_compact() {
+        match column {
+            ColumnRef::PartitionKey(_) | ColumnRef::Clustering(_) => {
+                return refuse!(
+                    "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables"
+                );
+            }
+            ColumnRef::Static(id) | ColumnRef::Regular(id) => {
+                if schema.compact_value().is_some_and(|value| value.id == id) {
+                    return refuse!(
+                        "Secondary indexes are not supported on compact value column of COMPACT STORAGE tables"
+                    );
+                }
+            }
+        }
+    }
     if matches!(column, ColumnRef::PartitionKey(_)) && schema.partition_key.len() == 1 {
         return refuse!("Cannot create secondary index on the only partition key column {name}");
     }

@@ -88,30 +88,30 @@ fn check_boolean(name: &str, value: &str) -> Result<(), CatalogError> {
 
 /// Scalars with an order of their own, and frozen values, which are compared as a whole.
 fn is_supported(ty: &CqlType) -> bool {
-    match ty {
+    matches!(
+        ty,
         CqlType::Ascii
-        | CqlType::BigInt
-        | CqlType::Boolean
-        | CqlType::Date
-        | CqlType::Decimal
-        | CqlType::Double
-        | CqlType::Float
-        | CqlType::Inet
-        | CqlType::Int
-        | CqlType::SmallInt
-        | CqlType::Text
-        | CqlType::Time
-        | CqlType::Timestamp
-        | CqlType::TimeUuid
-        | CqlType::TinyInt
-        | CqlType::Uuid
-        | CqlType::Varint => true,
-        CqlType::List { .. }
-        | CqlType::Set { .. }
-        | CqlType::Map { .. }
-        | CqlType::Tuple(_)
-        | CqlType::Udt { .. }
-        | CqlType::Vector { .. } => true,
-        _ => false,
-    }
+            | CqlType::BigInt
+            | CqlType::Boolean
+            | CqlType::Date
+            | CqlType::Decimal
+            | CqlType::Double
+            | CqlType::Float
+            | CqlType::Inet
+            | CqlType::Int
+            | CqlType::SmallInt
+            | CqlType::Text
+            | CqlType::Time
+            | CqlType::Timestamp
+            | CqlType::TimeUuid
+            | CqlType::TinyInt
+            | CqlType::Uuid
+            | CqlType::Varint
+            | CqlType::List { .. }
+            | CqlType::Set { .. }
+            | CqlType::Map { .. }
+            | CqlType::Tuple(_)
+            | CqlType::Udt { .. }
+            | CqlType::Vector { .. }
+    )
 }

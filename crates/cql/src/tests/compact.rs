@@ -87,6 +87,7 @@ fn columns_that_are_hidden_cannot_be_named() {
     let session = session(&[
         "CREATE TABLE s (a int PRIMARY KEY, b int, c int) WITH COMPACT STORAGE",
         "CREATE TABLE d (a int, b int, PRIMARY KEY (a, b)) WITH COMPACT STORAGE",
+        "CREATE TABLE e (a int, b int, v int, PRIMARY KEY (a, b)) WITH COMPACT STORAGE",
         "CREATE TABLE n (a int PRIMARY KEY, b int, column1 int, value int) WITH COMPACT STORAGE",
         "INSERT INTO n (a, b, column1, value) VALUES (1, 2, 3, 4)",
     ]);
@@ -116,6 +117,11 @@ fn columns_that_are_hidden_cannot_be_named() {
         }
     }
     session.refused("ALTER TABLE s ADD x int", "Cannot add new column to a COMPACT STORAGE table");
+    let on_key = "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables";
+    session.refused("CREATE INDEX ON d (a)", on_key);
+    session.refused("CREATE INDEX ON d (b)", on_key);
+    let on_value = "Secondary indexes are not supported on compact value column of COMPACT STORAGE tables";
+    session.refused("CREATE INDEX ON e (v)", on_value);
     session.refused("ALTER TABLE d ADD x int", "Cannot add new column to a COMPACT STORAGE table");
     session.all(&["ALTER TABLE s DROP c", "ALTER TABLE d RENAME b TO bb"]);
 }

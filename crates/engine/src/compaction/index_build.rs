@@ -91,7 +91,7 @@ async fn build(
             continue;
         }
         let shard = &around.shard;
-        let built = build_index(files, &sstable, &schema, &index, class, shard, progress, &is_wanted);
+        let built = build_index(&sstable, &schema, &index, class, shard, progress, &is_wanted);
         if !built.await.map_err(JobError::Write)? {
             control.check()?;
             continue;

@@ -50,7 +50,7 @@ impl MemIndex {
         self.terms.index().id
     }
 
-    pub fn len(&self) -> usize {
+    pub fn posting_count(&self) -> usize {
         self.tree.borrow().len()
     }
 

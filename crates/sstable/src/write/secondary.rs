@@ -280,7 +280,6 @@ impl Run {
 /// `progress` counts the uncompressed bytes that were read. `still_wanted` is asked now and then; if it
 /// returns false, the build ends without a result.
 pub async fn build_index(
-    files: &Files,
     sstable: &Rc<SSTable>,
     schema: &Arc<TableSchema>,
     index: &Arc<IndexDefinition>,
@@ -289,7 +288,7 @@ pub async fn build_index(
     progress: Rc<Cell<u64>>,
     still_wanted: &dyn Fn() -> bool,
 ) -> Result<bool, WriteError> {
-    let (dir, name) = (sstable.dir(), sstable.name());
+    let (files, dir, name) = (shard.files(), sstable.dir(), sstable.name());
     remove_temporary(files, dir, &name, index.id).await?;
     let mut writer = SecondaryIndexWriter::new(files, dir, &name, schema, index, class, RUN_BYTES);
     writer.runs_path = dir.join(name.file_name(&sorted_runs(index.id)));

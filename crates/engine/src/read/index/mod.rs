@@ -387,10 +387,9 @@ impl Reader for IndexReader {
         let Some(key) = self.current.take() else { return };
         self.is_end_due = false;
         self.is_continued = false;
-        match &mut self.inner {
+        if let Some((inner, _)) = &mut self.inner {
             // A reader of many partitions goes on with the next one.
-            Some((inner, _)) => inner.skip_partition(),
-            None => {}
+            inner.skip_partition();
         }
         self.skipped = Some(key);
     }

@@ -111,7 +111,7 @@ impl Clause {
                     {
                         counted += 1;
                     }
-                    if counted == COUNTED_MAX { index.len() as u64 } else { counted as u64 }
+                    if counted == COUNTED_MAX { index.posting_count() as u64 } else { counted as u64 }
                 }
                 Source::SSTable(index) => {
                     let mut cursor = around.cursor(index);

@@ -164,7 +164,7 @@ fn an_index_that_is_built_later_is_the_same_and_goes_with_its_sstable() {
             let id = index.id;
             assert!(sstable.secondary_index(id).is_none());
             let progress = Rc::default();
-            let built = build_index(files, &sstable, &schema, index, class, &shard, progress, &|| true);
+            let built = build_index(&sstable, &schema, index, class, &shard, progress, &|| true);
             assert!(built.await.unwrap());
             publish_index(files, &sstable, id).await.unwrap();
             sstable.open_secondary_index(files, id, &cache, class).await.unwrap();
