@@ -131,12 +131,13 @@ impl SSTableReport {
 }
 
 impl TableReport {
-    /// The tables of all shards, each once, in the order of their keyspaces and names. `shards`: the tables of each
+    /// The tables of all shards, each once, in the order of their keyspaces and names. A table that is
+    /// dropped and created again meanwhile may be there twice, with both ids. `shards`: the tables of each
     /// shard.
     pub fn of_all_shards(shards: Vec<Vec<Self>>) -> Vec<Self> {
-        let mut tables: BTreeMap<(String, String), Self> = BTreeMap::new();
+        let mut tables: BTreeMap<(String, String, TableId), Self> = BTreeMap::new();
         for part in shards.into_iter().flatten() {
-            match tables.entry((part.keyspace.clone(), part.name.clone())) {
+            match tables.entry((part.keyspace.clone(), part.name.clone(), part.id)) {
                 Entry::Vacant(entry) => drop(entry.insert(part)),
                 Entry::Occupied(mut entry) => entry.get_mut().merge(part),
             }

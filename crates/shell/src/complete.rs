@@ -593,11 +593,11 @@ mod tests {
 
     #[test]
     fn compaction_options_within_and_without_quotes() {
-        let begun = "CREATE TABLE t (k int PRIMARY KEY) WITH compaction = {'class': 'Lev";
+        let begun = "CREATE TABLE t (k int PRIMARY KEY) WITH compaction = {'class': 'Lev|";
         check(begun, &["'LeveledCompactionStrategy'"]);
-        check("ALTER TABLE t WITH compaction = {", &["'class': "]);
+        check("ALTER TABLE t WITH compaction = {|", &["'class': "]);
         check(
-            "ALTER TABLE t WITH compaction = {'class': 'TimeWindowCompactionStrategy', 'max_th",
+            "ALTER TABLE t WITH compaction = {'class': 'TimeWindowCompactionStrategy', 'max_th|",
             &["'max_threshold': "],
         );
     }

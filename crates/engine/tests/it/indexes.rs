@@ -36,7 +36,14 @@ const NOW_S: u32 = VARIETY.now_s + 3;
 fn definition(id: u128, column: &str, part: IndexPart) -> Arc<IndexDefinition> {
     let id = IndexId::from_u128(id);
     let kind = IndexKind::StorageAttached;
-    Arc::new(IndexDefinition::new(id, format!("by_{column}_{part:?}"), kind, column).of_part(part))
+    let mut index = IndexDefinition::new(id, format!("by_{column}_{part:?}"), kind, column).of_part(part);
+    // As CREATE INDEX stores it, so that a start finds it.
+    index.options = [
+        (catalog::indexes::TARGET.to_string(), catalog::indexes::target_text(part, column)),
+        (catalog::indexes::CLASS_NAME.to_string(), "StorageAttachedIndex".to_string()),
+    ]
+    .into();
+    Arc::new(index)
 }
 
 /// An index of every part of every column, with ids from `first_id` on.
@@ -203,7 +210,8 @@ fn compare(engine: &Engine, schema: &TableSchema, rng: &mut Rng, queries: u32) {
         let found = filtered(schema, &query, rows(engine, by_index));
         assert_eq!(found, expect, "{query:?} {scan:?} in pages of {page_rows}");
     }
-    assert!(matched > 0 || all.is_empty(), "the queries match nothing");
+    // Few random queries may match nothing.
+    assert!(matched > 0 || all.is_empty() || queries < 20, "the queries match nothing");
 }
 
 fn apply(engine: &Engine, schema: &Arc<TableSchema>, rng: &mut Rng, writes: u32) {

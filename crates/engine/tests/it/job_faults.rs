@@ -291,7 +291,7 @@ fn a_job_whose_inputs_cannot_be_removed_ends_and_says_so_and_they_go_later() {
         faults.remove_error_paths = Some(Rc::new(move |path: &Path| kept.iter().any(|kept| kept == path)));
     });
     let error = carry_out(&world, &node, &table, Job::Major).unwrap_err();
-    assert!(error.contains("counts") && error.contains(inputs[0].to_str().unwrap()), "{error}");
+    assert!(error.contains("still use disk space") && error.contains(inputs[0].to_str().unwrap()), "{error}");
     assert!(world.now_us() - before_us < 20_000_000, "{} us", world.now_us() - before_us);
     assert_eq!(data_files(&world).len(), inputs.len() + 1);
     assert_eq!(rows(&world, &node, &table), ROWS);

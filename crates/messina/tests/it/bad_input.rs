@@ -272,7 +272,7 @@ fn statements_that_are_too_much() {
             assert!(is_error || depth == 100 && is_taken, "{depth}: {}: {answer:?}", &text[..60]);
         }
     }
-    // Values that no key and no element may have.
+    // Values that no key may have.
     let long = vec![b'k'; 65_536];
     let insert = "INSERT INTO ks.t (k, v) VALUES (?, 'v')";
     refused(&client.ask(&query_with(insert, &values(&[&long]))), "65535");
@@ -281,7 +281,8 @@ fn statements_that_are_too_much() {
     set.extend_from_slice(&65_536i32.to_be_bytes());
     set.extend_from_slice(&long);
     let add = "UPDATE ks.t SET s = s + ? WHERE k = 'a'";
-    refused(&client.ask(&query_with(add, &values(&[&set]))), "65535");
+    // An element may be longer than a key.
+    assert!(matches!(client.ask(&query_with(add, &values(&[&set]))), Response::Void));
     // Collections with invalid counts and lengths.
     for count in [-1, 2, 1_000_000, i32::MAX] {
         set[..4].copy_from_slice(&i32::to_be_bytes(count));

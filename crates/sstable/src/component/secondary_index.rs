@@ -519,6 +519,22 @@ mod tests {
     }
 
     #[test]
+    fn the_worked_example_of_the_format_page() {
+        let page = include_str!("../../../../docs/formats/secondary-index.md");
+        let (_, example) = page.split_once("```hex\n").expect("the page has an example");
+        let (example, _) = example.split_once("```").expect("the example ends");
+        let hex = example.lines().flat_map(|line| line.split('#').next().unwrap_or("").split_whitespace());
+        let bytes: Vec<u8> = hex.map(|byte| u8::from_str_radix(byte, 16).expect("hex digits")).collect();
+        let row = ClusteringPrefix::new([&1i32.to_be_bytes()[..]]);
+        let posting = |row| Posting { key: PartitionKey::new(&b"k1"[..]), row };
+        let entries = [
+            IndexEntry { term: b"aa"[..].into(), posting: posting(Some(row)) },
+            IndexEntry { term: b"ab"[..].into(), posting: posting(None) },
+        ];
+        assert_eq!(built(&entries), bytes);
+    }
+
+    #[test]
     fn an_empty_index_is_a_file() {
         let (found, footer, entries) = decode(&built(&[])).unwrap();
         assert_eq!((found, footer.postings, entries.len()), (header(), 0, 0));

@@ -219,7 +219,7 @@ fn what_indexes_do_not_serve_is_refused_in_cassandras_words() {
     }
     db.refused(
         "SELECT * FROM ix.t WHERE w LIKE 'a%'",
-        "LIKE restriction is only supported on properly indexed columns. w LIKE is not valid.",
+        "LIKE restriction is only supported on properly indexed columns. w LIKE 'a%' is not valid.",
     );
     db.refused(
         "SELECT * FROM ix.t WHERE p = 1 AND q = 1 AND c > 1 AND d = 1 AND v = 1",
