@@ -3,9 +3,9 @@
 //!
 //! 1. [`IndexReader`] is a [`Reader`] in the place of the merged sources: pages, limits, tombstones, parked
 //!    reads and memory are those of every read.
-//! 2. The clauses whose indexes all sources have are estimated, and [`choose`] says which are used. Without
+//! 2. The clauses whose indexes all sources have are estimated, and `choose` says which are used. Without
 //!    any, what is wanted is read in order.
-//! 3. The candidates of the most selective clause come window by window ([`window`]); the other clauses cut
+//! 3. The candidates of the most selective clause come window by window (`window`); the other clauses cut
 //!    them down.
 //! 4. The rows of each partition are read by a slice of that partition, from all sources, through the row
 //!    cache.
