@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::workload::NamedStrategy;
 
-/// Moments kept for plots; when there are twice as many, every second one is dropped.
+/// Moments kept for plots; when there are twice as many, every first one of two is dropped.
 const MOMENTS: usize = 240;
 
 /// The state at one time; bytes are on disk and of the whole node.
@@ -13,6 +13,8 @@ pub struct Moment {
     pub at_s: f64,
     /// Bytes of all SSTables, complete or not.
     pub disk_bytes: f64,
+    /// The largest space since the moment before.
+    pub disk_peak_bytes: f64,
     pub live_bytes: f64,
     /// Space that running compactions take and would not take if they had not started.
     pub temporary_bytes: f64,
@@ -90,9 +92,12 @@ impl Outcome {
         self.log_bytes + self.flushed_bytes + self.compacted_bytes
     }
 
-    /// The largest disk space per byte of the largest live data.
+    /// The largest disk space per byte of the data that is live at the same time, from the time at which a
+    /// quarter of the largest live data was there.
     pub fn peak_space(&self) -> f64 {
-        self.peak_disk_bytes / self.peak_live_bytes.max(1.0)
+        let is_grown = |moment: &&Moment| moment.live_bytes >= self.peak_live_bytes / 4.0;
+        let ratio = |moment: &Moment| moment.disk_peak_bytes / moment.live_bytes.max(1.0);
+        self.moments.iter().filter(is_grown).map(ratio).fold(0.0, f64::max)
     }
 
     /// The mean disk space per byte of the mean live data.
@@ -128,6 +133,7 @@ impl Outcome {
         for moment in &mut self.moments {
             for value in [
                 &mut moment.disk_bytes,
+                &mut moment.disk_peak_bytes,
                 &mut moment.live_bytes,
                 &mut moment.temporary_bytes,
                 &mut moment.backlog_bytes,
@@ -175,11 +181,12 @@ impl Recorder {
         self.next_s = now_s + self.interval_s;
         self.moments.push(moment);
         if self.moments.len() >= 2 * MOMENTS {
-            let mut number = 0;
-            self.moments.retain(|_| {
-                number += 1;
-                number % 2 == 1
+            let pairs = self.moments.chunks(2).map(|pair| {
+                let last = pair[pair.len() - 1];
+                let disk_peak_bytes = pair.iter().map(|moment| moment.disk_peak_bytes).fold(0.0, f64::max);
+                Moment { disk_peak_bytes, ..last }
             });
+            self.moments = pairs.collect();
             self.interval_s *= 2.0;
         }
     }

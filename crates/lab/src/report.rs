@@ -34,7 +34,7 @@ pub const COLUMNS: &[Column] = &[
     column("peak disk", "largest space of all SSTables, complete or not", |outcome| {
         bytes_text(outcome.peak_disk_bytes)
     }),
-    column("peak/live", "the same, for each byte of live data", |outcome| {
+    column("peak/live", "largest space for each byte that was live at the same time", |outcome| {
         format!("{:.2}", outcome.peak_space())
     }),
     column("mean/live", "mean space, for each byte of live data", |outcome| {

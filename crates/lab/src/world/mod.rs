@@ -110,6 +110,8 @@ pub struct World<'w> {
     recorder: Recorder,
     outcome: Outcome,
     live_bytes: f64,
+    /// The largest space since the last moment.
+    disk_peak_bytes: f64,
     means: Means,
 }
 
@@ -217,6 +219,7 @@ impl<'w> World<'w> {
             recorder: Recorder::new(0.0),
             outcome,
             live_bytes: 0.0,
+            disk_peak_bytes: 0.0,
             means: Means::default(),
         })
     }
@@ -305,6 +308,7 @@ impl<'w> World<'w> {
         };
         self.begun_s = self.now_s;
         self.recorder = Recorder::new(self.now_s);
+        self.disk_peak_bytes = 0.0;
         self.means = Means::default();
     }
 

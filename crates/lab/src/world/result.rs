@@ -12,6 +12,7 @@ impl World<'_> {
     pub(super) fn note_peak(&mut self) {
         let disk_bytes = self.disk_bytes();
         let temporary_bytes: f64 = self.jobs.iter().map(Job::temporary_bytes).sum();
+        self.disk_peak_bytes = self.disk_peak_bytes.max(disk_bytes);
         let outcome = &mut self.outcome;
         outcome.peak_disk_bytes = outcome.peak_disk_bytes.max(disk_bytes);
         outcome.peak_temporary_bytes = outcome.peak_temporary_bytes.max(temporary_bytes);
@@ -33,6 +34,7 @@ impl World<'_> {
         let moment = Moment {
             at_s: self.now_s - self.begun_s,
             disk_bytes: self.disk_bytes(),
+            disk_peak_bytes: self.disk_peak_bytes.max(self.disk_bytes()),
             live_bytes: self.live_bytes,
             temporary_bytes: self.jobs.iter().map(Job::temporary_bytes).sum(),
             backlog_bytes: self.backlog_bytes,
@@ -46,6 +48,7 @@ impl World<'_> {
             compacted_bytes: self.outcome.compacted_bytes,
             compaction_read_bytes: self.outcome.compaction_read_bytes,
         };
+        self.disk_peak_bytes = 0.0;
         self.recorder.add(self.now_s, moment);
     }
 
