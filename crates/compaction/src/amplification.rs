@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn live_is_what_the_sketches_say_is_distinct() {
+    fn live_bytes_follow_the_distinct_keys_of_the_sketches() {
         let mut world = World::default();
         world.has_sketches = true;
         let strategy = SizeTiered::default();

@@ -1,7 +1,7 @@
 //! The values of a table's `compaction = {…}`, checked against the table of options ([`crate::spec`]).
 //!
-//! An invalid value is an error, also in options of tables from another version's files. Unknown names are refused only
-//! for new tables ([`crate::check_options`]).
+//! An invalid value is an error, also in options of tables from another version's files. Unknown names are
+//! refused only for new tables ([`crate::check_options`]).
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -128,7 +128,7 @@ impl<'a> Options<'a> {
 
     /// The same, but enabled only if the table sets one of these options. For strategies that drop whole
     /// SSTables.
-    pub(crate) fn tombstones_if_said(&self) -> Result<TombstoneRules, OptionsError> {
+    pub(crate) fn tombstones_if_set(&self) -> Result<TombstoneRules, OptionsError> {
         let is_said = ["tombstone_threshold", "tombstone_compaction_interval"]
             .iter()
             .any(|option| self.values.contains_key(*option));

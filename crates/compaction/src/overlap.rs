@@ -72,7 +72,7 @@ impl<'a> LeastIndex<'a> {
     }
 
     /// The smallest value of the other SSTables that overlap `sstable`; `i64::MAX` if there are none.
-    pub fn least_beside(&self, sstable: &SSTableView) -> i64 {
+    pub fn min_of_overlapping(&self, sstable: &SSTableView) -> i64 {
         let (first, last) = (&sstable.first, &sstable.last);
         let leaves = self.ends.len();
         let from = self.ends.partition_point(|key| *key < first);

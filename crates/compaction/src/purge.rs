@@ -172,17 +172,17 @@ impl<S: Outside> PurgeHorizon<S> {
             let at = self.outside.partition_point(|other| other.first() <= sstable.first());
             self.outside.insert(at, sstable);
             self.open.reserve(self.outside.len());
-            self.begin_anew();
+            self.restart();
         }
     }
 
     /// Removes an SSTable that another job has replaced. O(n).
     pub fn remove(&mut self, id: SSTableId) {
         self.outside.retain(|sstable| sstable.id() != id);
-        self.begin_anew();
+        self.restart();
     }
 
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.begun = 0;
         self.open.clear();
     }
@@ -222,7 +222,7 @@ impl<S: Outside> PurgeHorizon<S> {
     fn advance(&mut self, key: &PartitionKey) {
         let token = key.token();
         if token < self.last_token {
-            self.begin_anew();
+            self.restart();
         }
         self.last_token = token;
         let outside = &self.outside;

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_tells_what_each_pair_frees() {
+    fn a_sample_estimates_what_each_pair_frees() {
         let runs = vec![RunId(1), RunId(2), RunId(3)];
         // Runs 1 and 2 share 100 bytes; run 3 has 100 bytes of its own; all three share 50.
         let groups = vec![group(0b011, 200, 100), group(0b100, 100, 100), group(0b111, 150, 50)];

@@ -66,7 +66,7 @@ impl TombstoneRules {
             return candidates.first().map(|sstable| (*sstable, self.reason(sstable)));
         }
         let oldest = LeastIndex::new(view.all().map(|s| (s, s.min_timestamp_us)));
-        let has_older = |s: &SSTableView| oldest.least_beside(s) <= s.max_timestamp_us;
+        let has_older = |s: &SSTableView| oldest.min_of_overlapping(s) <= s.max_timestamp_us;
         if let Some(sstable) = candidates.iter().find(|sstable| !has_older(sstable)) {
             return Some((sstable, self.reason(sstable)));
         }
@@ -112,7 +112,7 @@ pub fn fully_expired<'a>(
         LeastIndex::new(view.all().filter(|sstable| !is_over(sstable)).map(|s| (s, s.min_timestamp_us)));
     let in_memory = view.memtable_min_timestamp_us.unwrap_or(i64::MAX);
     over.into_iter()
-        .filter(|sstable| sstable.max_timestamp_us < alive.least_beside(sstable).min(in_memory))
+        .filter(|sstable| sstable.max_timestamp_us < alive.min_of_overlapping(sstable).min(in_memory))
         .map(|sstable| sstable.id)
         .collect()
 }

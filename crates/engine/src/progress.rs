@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// The current stage of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum StartStage {
     /// Opening directories, the schema, and SSTables.
     OpeningTables,
     ReplayingLog,
@@ -21,11 +21,11 @@ pub struct StartProgress {
 }
 
 impl StartProgress {
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> StartStage {
         match self.stage.load(Ordering::Relaxed) {
-            0 => Stage::OpeningTables,
-            1 => Stage::ReplayingLog,
-            _ => Stage::FlushingReplayed,
+            0 => StartStage::OpeningTables,
+            1 => StartStage::ReplayingLog,
+            _ => StartStage::FlushingReplayed,
         }
     }
 

@@ -364,7 +364,7 @@ impl Row {
     /// Whether the whole row can be returned under `schema`. If not, [`Self::retain_known`] removes the
     /// remainder.
     pub fn is_known(&self, schema: &TableSchema) -> bool {
-        let again = schema.made_again();
+        let again = schema.recreated();
         let is_known = |(id, _): &(ColumnId, ColumnData)| {
             schema.column(*id).is_some() && again.iter().all(|(other, _)| other != id)
         };
@@ -375,7 +375,7 @@ impl Row {
     /// again it removes the cells written up to the drop, as readers of SSTables do.
     pub fn retain_known(&mut self, schema: &TableSchema) {
         self.cells.retain_mut(|(id, data)| {
-            let again = schema.made_again().iter().find(|(other, _)| other == id);
+            let again = schema.recreated().iter().find(|(other, _)| other == id);
             schema.column(*id).is_some() && again.is_none_or(|(_, dropped_us)| data.retain_after(*dropped_us))
         });
     }

@@ -97,7 +97,7 @@ pub struct TableSchema {
     /// Records of dropped columns.
     pub dropped: Vec<DroppedColumn>,
     /// Columns with the name of a dropped one, as pairs of id and drop time.
-    made_again: Vec<(ColumnId, i64)>,
+    recreated: Vec<(ColumnId, i64)>,
     pub options: TableOptions,
     /// Secondary indexes, in the order of their creation.
     pub indexes: Vec<Arc<IndexDefinition>>,
@@ -158,8 +158,8 @@ impl TableSchema {
     /// Columns that were created again under the name of a dropped one, as pairs of id and drop time. Cells
     /// written at this time or before are not returned, because in an SSTable they cannot be distinguished
     /// from cells of the dropped column.
-    pub fn made_again(&self) -> &[(ColumnId, i64)] {
-        &self.made_again
+    pub fn recreated(&self) -> &[(ColumnId, i64)] {
+        &self.recreated
     }
 
     /// The same table with each dropped column whose cells may reappear, as if it had been created again.
@@ -483,8 +483,8 @@ impl TableBuilder {
             let of_name = self.dropped.iter().filter(|dropped| dropped.name == column.name);
             Some((column.id, of_name.map(|dropped| dropped.dropped_time_us).max()?))
         };
-        let mut made_again: Vec<_> = self.columns.iter().filter_map(dropped_time_us).collect();
-        made_again.sort_unstable();
+        let mut recreated: Vec<_> = self.columns.iter().filter_map(dropped_time_us).collect();
+        recreated.sort_unstable();
         let schema = TableSchema {
             // The id is derived from the name, so that the same definition has the same id everywhere. A
             // caller that creates a table at run time sets its own id.
@@ -496,7 +496,7 @@ impl TableBuilder {
             columns: self.columns,
             by_id,
             dropped: self.dropped,
-            made_again,
+            recreated,
             options: self.options,
             indexes: self.indexes,
             compact: self.compact,
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!((gone.dropped[0].id, gone.column_id_bound()), (Some(ColumnId(1)), 3));
         let seen = gone.with_dropped();
         assert_eq!(seen.column(ColumnId(1)).unwrap().name, "z");
-        assert_eq!(seen.made_again(), [(ColumnId(1), 5)]);
+        assert_eq!(seen.recreated(), [(ColumnId(1), 5)]);
         let again = |builder: TableBuilder| builder.build_with_ids_from(3).unwrap();
         let same = again(gone.to_builder().regular("z", CqlType::Int));
         assert_eq!((same.column_named("z").unwrap().id, same.dropped[0].id), (ColumnId(1), None));
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_table_says_why() {
+    fn an_error_names_what_is_not_a_table() {
         let check = |builder: TableBuilder, expect: &str| {
             let error = builder.build().unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");

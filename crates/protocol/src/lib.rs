@@ -13,7 +13,9 @@
 //! A server's connection is an [`Inbound`] and an [`Outbound`]:
 //!
 //! ```
-//! use protocol::{BODY_BYTES_MAX_DEFAULT, Inbound, Outbound, Reply, Request, RequestMessage, Side, Supported};
+//! use protocol::{
+//!     BODY_BYTES_MAX_DEFAULT, Inbound, Outbound, Reply, Request, RequestMessage, Side, Supported,
+//! };
 //!
 //! let mut inbound = Inbound::new(Side::Server, BODY_BYTES_MAX_DEFAULT);
 //! let mut outbound = Outbound::new();

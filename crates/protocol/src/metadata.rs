@@ -1,5 +1,5 @@
-//! Metadata of a result: the column specifications of each version, encoded once and ready to be copied to the start
-//! of every page.
+//! Metadata of a result: the column specifications of each version, encoded once and ready to be copied to
+//! the start of every page.
 
 use std::sync::Arc;
 

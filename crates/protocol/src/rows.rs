@@ -1,7 +1,7 @@
 //! RESULT rows: cells that are written directly into the output.
 //!
-//! [`RowsWriter`] appends cells as they are read. It fills in the number of rows, the paging state and the length of
-//! the body at the end, when they are known.
+//! [`RowsWriter`] appends cells as they are read. It fills in the number of rows, the paging state and the
+//! length of the body at the end, when they are known.
 
 use super::metadata::flag;
 use super::reply::kind;

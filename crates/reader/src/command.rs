@@ -206,7 +206,7 @@ impl ReadCommand {
     }
 
     /// The wanted rows after `row`, in the direction of the read.
-    pub fn ranges_behind(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
+    pub fn ranges_after(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
         let behind = |range: &ClusteringRange| {
             let mut range = range.clone();
             if self.reversed {

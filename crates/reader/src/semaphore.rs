@@ -767,7 +767,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_disk_does_not_need_the_cpu() {
+    fn a_task_that_waits_for_the_disk_needs_no_cpu() {
         let mut semaphore = Semaphore::new("s", SemaphoreLimits { cpu_concurrency: 1, ..LIMITS });
         let (a, b) = (enter(&mut semaphore), enter(&mut semaphore));
         assert_eq!(semaphore.state(b), PermitState::WaitingForAdmission);
@@ -830,7 +830,7 @@ mod tests {
     /// For any sequence of events the counts are consistent. When all reads have left, no memory is held and
     /// no read waits.
     #[test]
-    fn nothing_leaks_and_nobody_is_forgotten() {
+    fn nothing_leaks_and_each_waiter_is_woken() {
         for seed in 0..100 {
             let mut rng = Rng::new(seed);
             let limits = SemaphoreLimits { cpu_concurrency: 1 + rng.below(4), queue_max: 20, ..LIMITS };
@@ -895,7 +895,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_reads_as_the_peers_do() {
+    fn a_dump_reads_as_cassandra_does() {
         let mut semaphore = Semaphore::new("sl:default", SemaphoreLimits { count: 2, ..LIMITS });
         let ids: Vec<PermitId> = (0..3).map(|_| enter(&mut semaphore)).collect();
         semaphore.request(ids[1], 1000).unwrap();

@@ -1,5 +1,5 @@
-//! Reports of a node, as values: written by the engine and the server, shown by the system tables, the admin API
-//! and nodetool. A fact has one type from the shard that knows it to the tool that prints it.
+//! Reports of a node, as values: written by the engine and the server, shown by the system tables, the admin
+//! API and nodetool. A fact has one type from the shard that knows it to the tool that prints it.
 //!
 //! | question | file |
 //! |---|---|

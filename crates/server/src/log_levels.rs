@@ -1,4 +1,5 @@
-//! The loggers of the node, and the level of each: values, changed by the configuration and by `nodetool setlogginglevel`.
+//! The loggers of the node, and the level of each: values, changed by the configuration and by `nodetool
+//! setlogginglevel`.
 //!
 //! A logger is the target of a record. One without a level of its own has the level of [`ROOT`].
 
@@ -11,8 +12,8 @@ use base::suggest::nearest;
 /// The name for the level of all loggers that have none of their own, as in Cassandra.
 pub const ROOT: &str = "ROOT";
 
-/// All loggers, sorted. `docs/configuration.md` states what each logs; tests compare the names with that page, and with the
-/// targets in the sources.
+/// All loggers, sorted. `docs/configuration.md` states what each logs; tests compare the names with that
+/// page, and with the targets in the sources.
 pub const LOGGERS: &[&str] = &[
     "admin",
     "auth",

@@ -51,7 +51,7 @@ impl<'a> Level<'a> {
     }
 
     /// All SSTables in ring order, starting with the first one that begins after `key`.
-    pub fn from_behind(&self, key: Option<&PartitionKey>) -> impl Iterator<Item = &'a SSTableView> {
+    pub fn starting_after(&self, key: Option<&PartitionKey>) -> impl Iterator<Item = &'a SSTableView> {
         let at = key.map_or(0, |key| self.sstables.partition_point(|sstable| sstable.first <= *key));
         self.sstables[at..].iter().chain(&self.sstables[..at]).copied()
     }

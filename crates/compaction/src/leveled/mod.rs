@@ -160,7 +160,7 @@ impl Leveled {
     ) -> Option<Plan> {
         let next = (level + 1 < LEVELS).then(|| levels.at(level + 1))?;
         let done = self.last_compacted_keys.as_ref().and_then(|keys| keys[level].as_ref());
-        for sstable in levels.at(level).from_behind(done).filter(|sstable| sstable.is_free()) {
+        for sstable in levels.at(level).starting_after(done).filter(|sstable| sstable.is_free()) {
             let mut inputs = vec![sstable];
             inputs.extend(next.overlapping(&sstable.first, &sstable.last));
             if inputs.iter().all(|input| input.is_free()) {

@@ -112,7 +112,7 @@ impl Table {
         let Some(plan) = plan else { return "nothing".to_string() };
         let mut said = vec![];
         if !plan.inputs.is_empty() {
-            said.push(format!("merge {}{}", self.names(&plan.inputs), say_layout(&plan.layout)));
+            said.push(format!("merge {}{}", self.names(&plan.inputs), layout_text(&plan.layout)));
         }
         if !plan.expired.is_empty() {
             said.push(format!("drop {}", self.names(&plan.expired)));
@@ -220,7 +220,7 @@ fn sketch(sstable: &SSTableView, percent: u32) -> HyperLogLog {
     sketch
 }
 
-fn say_layout(layout: &Layout) -> String {
+fn layout_text(layout: &Layout) -> String {
     let mut said = String::new();
     if layout.level > 0 {
         said += &format!(" into level {}", layout.level);

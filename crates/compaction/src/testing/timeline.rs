@@ -3,7 +3,7 @@
 //! [`super::World`] runs jobs instantly; here they take time. This shows the space that a strategy needs
 //! while it works, and the effect of a strategy that is too slow. A partition is one row of fixed size,
 //! written or overwritten, so an SSTable is a set of partitions and a merge is their union. Time is measured
-//! in bytes: while clients write one byte, all jobs together may write [`Load::speed`] bytes.
+//! in bytes: while clients write one byte, all jobs together may write [`WriteLoad::speed`] bytes.
 //!
 //! As in the engine, at most one job of each weight (log4 of its bytes) runs at a time, and flushes wait
 //! while less than [`Strategy::reserve_bytes`] is free.
@@ -26,7 +26,7 @@ const TURNS_PER_FLUSH: u64 = 8;
 
 /// The simulated writes.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct WriteLoad {
     /// At most [`KEYS`].
     pub partitions: u32,
     /// Number of times that all partitions are written, each time in the same order, which differs from ring
@@ -39,7 +39,7 @@ pub struct Load {
     pub capacity_bytes: u64,
 }
 
-impl Load {
+impl WriteLoad {
     /// Example 1 of the talk "How to ruin your workload's performance by choosing the wrong compaction
     /// strategy": 30 million partitions, 8.8 GB, written once, at a rate that compaction can sustain. Scaled
     /// down to 256 flushes, with all other sizes in proportion.
@@ -67,7 +67,7 @@ impl Load {
 
 /// The results of a simulation.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct SimulatedRun {
     pub flushed_bytes: u64,
     pub compacted_bytes: u64,
     /// The largest space used at any time.
@@ -81,7 +81,7 @@ pub struct Outcome {
     pub space_bytes: Vec<u64>,
 }
 
-impl Outcome {
+impl SimulatedRun {
     /// Bytes written per byte written by clients.
     pub fn write_amplification(&self) -> f64 {
         (self.flushed_bytes + self.compacted_bytes) as f64 / self.flushed_bytes.max(1) as f64
@@ -109,24 +109,24 @@ struct Job {
 
 /// A simulation of a strategy.
 pub struct Timeline<'s> {
-    load: Load,
+    load: WriteLoad,
     strategy: &'s mut dyn Strategy,
     table: Vec<(SSTableView, Partitions)>,
     jobs: Vec<Job>,
-    outcome: Outcome,
+    outcome: SimulatedRun,
     next_id: u64,
     now_s: u32,
 }
 
 impl<'s> Timeline<'s> {
     /// Runs the load until everything is written and all jobs are done.
-    pub fn run(load: Load, strategy: &'s mut dyn Strategy, seed: u64) -> Outcome {
+    pub fn run(load: WriteLoad, strategy: &'s mut dyn Strategy, seed: u64) -> SimulatedRun {
         let mut timeline = Self {
             load,
             strategy,
             table: vec![],
             jobs: vec![],
-            outcome: Outcome::default(),
+            outcome: SimulatedRun::default(),
             next_id: 1,
             now_s: 1_000_000,
         };

@@ -66,7 +66,7 @@ pub fn prepare(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = resolve_term(planner, term, wanted)?;
-    apply(planner, &signature, arguments(term), Place::Term)
+    apply(planner, &signature, arguments(term), CallSite::Term)
 }
 
 /// Returns the type of a call, a cast or an arithmetic term, independent of its place.
@@ -110,7 +110,7 @@ pub fn call(
     names: &[String],
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = resolve::call(planner, name, &args, names, None)?;
-    apply(planner, &signature, args, Place::Selection)
+    apply(planner, &signature, args, CallSite::Selection)
 }
 
 /// Prepares `CAST(arg AS ty)` in a selection.
@@ -125,7 +125,7 @@ pub fn cast(planner: &mut Planner<'_>, arg: Arg<'_>, ty: &TypeName) -> Result<(E
         }
     }
     let signature = resolve_cast(planner, &arg, ty)?;
-    apply(planner, &signature, vec![arg], Place::Selection)
+    apply(planner, &signature, vec![arg], CallSite::Selection)
 }
 
 /// Prepares `left op right` in a selection. Error messages call the operands by `names`.
@@ -139,7 +139,7 @@ pub fn arithmetic(
     names: [&str; 2],
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve(planner, op, &args, names, None)?;
-    apply(planner, &signature, args.into(), Place::Selection)
+    apply(planner, &signature, args.into(), CallSite::Selection)
 }
 
 /// Prepares `-arg` in a selection.
@@ -152,7 +152,7 @@ pub fn negate(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve_negate(planner, &arg, wanted)?;
-    apply(planner, &signature, vec![arg], Place::Selection)
+    apply(planner, &signature, vec![arg], CallSite::Selection)
 }
 
 /// Prepares the mask of a column of type `column`. Returns it with the type of its results; `None` if the
@@ -172,7 +172,7 @@ pub fn column_mask(
     if !mask::is_mask(&name.name.text) {
         return Ok(None);
     }
-    let (expr, result) = apply(planner, &signature, args, Place::Term)?;
+    let (expr, result) = apply(planner, &signature, args, CallSite::Term)?;
     let Expr::Call(call) = expr else {
         return Err(CqlError::Server(format!("the mask {} is no call", signature.name)));
     };
@@ -266,7 +266,7 @@ fn written(name: &QualifiedName) -> String {
 
 /// The clause that contains a call. It determines the names of bind markers in the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CallSite {
     Term,
     Selection,
 }
@@ -275,13 +275,13 @@ fn apply(
     planner: &mut Planner<'_>,
     signature: &Signature,
     args: Vec<Arg<'_>>,
-    place: Place,
+    place: CallSite,
 ) -> Result<(Expr, CqlType), CqlError> {
     let mut prepared = Vec::with_capacity(args.len());
     for (number, (arg, ty)) in args.into_iter().zip(&signature.args).enumerate() {
         prepared.push(match arg {
             Arg::Typed(expr, _) => expr,
-            Arg::Term(term) if place == Place::Selection => planner.term(&term, SELECTION, ty)?,
+            Arg::Term(term) if place == CallSite::Selection => planner.term(&term, SELECTION, ty)?,
             Arg::Term(term) => {
                 let name = format!("arg{number}({})", resolve::full_name(&signature.name));
                 planner.term(&term, &name, ty)?

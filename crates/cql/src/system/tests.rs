@@ -272,7 +272,7 @@ fn traces_are_sessions_with_their_events_in_order() {
 }
 
 #[test]
-fn what_is_large_is_in_the_peers_tables_the_largest_first() {
+fn large_data_is_in_scylladbs_tables_the_largest_first() {
     let item = |bytes: u64, kind: LargeKind| LargeItem {
         keyspace: "ks".to_string(),
         table: "t".to_string(),

@@ -135,8 +135,8 @@ pub(super) fn prepared_statements(rows: &mut Rows, info: &NodeInfo) {
     }
 }
 
-/// Rows of `system."IndexInfo"`: the built indexes of all kinds. Its column `table_name` is the keyspace, as in
-/// Cassandra.
+/// Rows of `system."IndexInfo"`: the built indexes of all kinds. Its column `table_name` is the keyspace, as
+/// in Cassandra.
 pub(super) fn built_indexes(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
     for table in catalog.all_tables() {
         for index in table.schema.indexes.iter().filter(|index| !info.unbuilt_indexes.contains(&index.id)) {

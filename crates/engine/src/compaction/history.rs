@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_remembered_and_what_was_stored_comes_first() {
+    fn the_history_is_bounded_and_stored_entries_come_first() {
         let history = History::default();
         let times = |list: Vec<Ended>| list.iter().map(|ended| ended.ended_ms).collect::<Vec<_>>();
         history.push(ended(10), true);

@@ -15,6 +15,7 @@
 //!   them.
 //! - `compaction_log` writes the lines of the option `log_all`.
 
+mod back_pressure;
 mod compaction_log;
 pub mod error;
 mod futile;
@@ -22,12 +23,10 @@ pub mod history;
 mod host;
 mod index_build;
 pub mod job;
-mod lifecycle;
+mod job_lifecycle;
 pub mod manager;
-mod operations;
 mod output;
 mod pause;
-mod pressure;
 mod purge;
 mod read_rate;
 pub mod record;
@@ -39,9 +38,10 @@ mod running;
 mod sample;
 mod schedule;
 pub mod scrub;
-mod strategies;
 mod table_state;
+mod table_strategy;
 mod throttle;
+mod user_requests;
 pub mod verify;
 mod view;
 mod windows;

@@ -121,7 +121,8 @@ pub struct ManagerStats {
     pub last_error: Option<String>,
     /// Jobs that took more of the disk than `disk_budget` had left, since no smaller one could free anything.
     pub beyond_budget: u64,
-    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
+    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how
+    /// long.
     pub flush_waits: u64,
     pub flush_waited_us: u64,
     /// Bytes that must still be rewritten, and the CPU shares derived from them.

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_was_stored() {
+    fn a_row_shows_the_stored_values() {
         let schema = compaction_history();
         let stored = ended_job(7, "4 of about 1.0 MB");
         let mutation = mutation(&schema, &stored, 1_700_000_001);

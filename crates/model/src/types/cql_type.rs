@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_cell_types_say_what_their_cells_are() {
+    fn multi_cell_types_describe_their_cells() {
         let map = CqlType::map(CqlType::Text, CqlType::Int);
         assert_eq!((map.is_multi_cell(), map.freeze().is_multi_cell()), (true, false));
         assert_eq!(map.cell_path_type(), Some(&CqlType::Text));

@@ -46,9 +46,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 
-use crate::api::answers::{Binary, Cache, Done, Info, Memory, Version};
+use crate::api::answers::{Binary, Cache, CommandResult, Info, Memory, Version};
+use crate::managed_node::{ManagedNode, Mode};
 use crate::memory_governor::resident_bytes;
-use crate::node::{Mode, Node};
 use error::ApiError;
 use guard::Guard;
 
@@ -56,10 +56,10 @@ use guard::Guard;
 pub const TOKENS: u64 = 1;
 
 type Answer<T> = Result<Json<T>, ApiError>;
-type OfNode = State<Arc<Node>>;
+type OfNode = State<Arc<ManagedNode>>;
 
 /// The admin API of a node.
-pub fn router(node: Arc<Node>, guard: Guard) -> Router {
+pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
     Router::new()
         .route("/v1/version", get(version))
         .route("/v1/info", get(info))
@@ -94,7 +94,7 @@ pub fn router(node: Arc<Node>, guard: Guard) -> Router {
 }
 
 /// The metrics of a node, at `/metrics`. `guard`: `None` if everyone may read them.
-pub fn metrics_router(node: Arc<Node>, guard: Option<Guard>) -> Router {
+pub fn metrics_router(node: Arc<ManagedNode>, guard: Option<Guard>) -> Router {
     let router = Router::new().route("/metrics", get(metrics_text)).fallback(unknown);
     let router = match guard {
         Some(guard) => router.layer(middleware::from_fn_with_state(Arc::new(guard), guarded)),
@@ -192,7 +192,7 @@ async fn memory(State(node): OfNode) -> Answer<Memory> {
 }
 
 /// Refuses a request that a draining or drained node cannot serve.
-fn check_serving(node: &Node) -> Result<(), ApiError> {
+fn check_serving(node: &ManagedNode) -> Result<(), ApiError> {
     match node.mode() {
         Mode::Normal => Ok(()),
         mode => {
@@ -206,26 +206,26 @@ async fn binary(State(node): OfNode) -> Json<Binary> {
     Json(Binary { running: node.mode() == Mode::Normal && node.listeners.is_listening() })
 }
 
-async fn enable_binary(State(node): OfNode) -> Answer<Done> {
+async fn enable_binary(State(node): OfNode) -> Answer<CommandResult> {
     log::info!(target: "admin", "clients are served again, asked by the admin API");
     serve_clients(node, true).await
 }
 
-async fn disable_binary(State(node): OfNode) -> Answer<Done> {
+async fn disable_binary(State(node): OfNode) -> Answer<CommandResult> {
     log::info!(target: "admin", "clients are no longer served, asked by the admin API");
     serve_clients(node, false).await
 }
 
-async fn serve_clients(node: Arc<Node>, wanted: bool) -> Answer<Done> {
+async fn serve_clients(node: Arc<ManagedNode>, wanted: bool) -> Answer<CommandResult> {
     // A client that goes away must not leave it half done.
     match tokio::spawn(async move { node.serve_clients(wanted).await }).await {
-        Ok(Ok(())) => Ok(Json(Done { count: 0 })),
+        Ok(Ok(())) => Ok(Json(CommandResult { count: 0 })),
         Ok(Err(text)) => Err(ApiError::new(StatusCode::CONFLICT, text)),
         Err(panic) => Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string())),
     }
 }
 
-async fn drain(State(node): OfNode) -> Answer<Done> {
+async fn drain(State(node): OfNode) -> Answer<CommandResult> {
     log::info!(target: "admin", "draining, asked by the admin API");
     // A client that goes away must not leave it half done.
     let drained = tokio::spawn(async move { node.drain().await }).await;
@@ -236,7 +236,7 @@ async fn drain(State(node): OfNode) -> Answer<Done> {
         }
     }
     log::info!(target: "admin", "drained; only a restart makes the node serve again");
-    Ok(Json(Done { count: 0 }))
+    Ok(Json(CommandResult { count: 0 }))
 }
 
 async fn metrics_text(State(node): OfNode) -> Result<Response, ApiError> {

@@ -20,8 +20,8 @@ use sstable::name::SSTableName;
 use super::disk;
 use super::error::ApiError;
 use super::{Answer, OfNode, check_serving};
-use crate::api::answers::{Done, Loaded, SSTables, TableStats};
-use crate::node::Node;
+use crate::api::answers::{CommandResult, Loaded, SSTables, TableStats};
+use crate::managed_node::ManagedNode;
 
 #[derive(Deserialize)]
 pub struct TableQuery {
@@ -35,7 +35,7 @@ pub async fn stats(State(node): OfNode, Query(query): Query<TableQuery>) -> Answ
 
 /// Statistics of the tables, added up over all shards, by keyspace and name.
 pub async fn gather(
-    node: &Node,
+    node: &ManagedNode,
     keyspace: Option<&str>,
     table: Option<&str>,
 ) -> Result<Vec<TableStats>, ApiError> {
@@ -62,7 +62,7 @@ pub fn select(
     {
         return Err(ApiError::not_found(format!("there is no keyspace {keyspace}")));
     }
-    let all = Node::tables_of(catalog, keyspace);
+    let all = ManagedNode::tables_of(catalog, keyspace);
     if tables.is_empty() {
         return Ok(all);
     }
@@ -76,7 +76,7 @@ pub fn select(
     tables.iter().map(find).collect()
 }
 
-fn table_stats(node: &Node, schema: &TableSchema, report: &TableReport) -> TableStats {
+fn table_stats(node: &ManagedNode, schema: &TableSchema, report: &TableReport) -> TableStats {
     let sstables = &report.sstables;
     let live: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name).collect();
     // An attached table has its directory elsewhere. A table that no shard has yet has none.
@@ -154,7 +154,7 @@ pub fn names(list: Option<&str>) -> Vec<&str> {
     list.unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect()
 }
 
-pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answer<Done> {
+pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answer<CommandResult> {
     check_serving(&node)?;
     let catalog = node.catalog().await?;
     let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
@@ -164,7 +164,7 @@ pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answ
     if count > 0 {
         node.engine.ask(0, |shard| async move { node::flush(&shard, ids).await }).get().await?;
     }
-    Ok(Json(Done { count }))
+    Ok(Json(CommandResult { count }))
 }
 
 #[derive(Deserialize)]
@@ -209,7 +209,7 @@ pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answ
     load(&node, &query, Some(dir)).await
 }
 
-async fn load(node: &Arc<Node>, query: &LoadQuery, dir: Option<PathBuf>) -> Answer<Loaded> {
+async fn load(node: &Arc<ManagedNode>, query: &LoadQuery, dir: Option<PathBuf>) -> Answer<Loaded> {
     check_serving(node)?;
     let catalog = node.catalog().await?;
     let table = select(&catalog, Some(&query.keyspace), &[&query.table])?.remove(0);

@@ -1,5 +1,5 @@
-//! Answers of the admin API, as JSON. `nodetool` parses the same types. Answers that are facts of the engine have the
-//! types of [`reports`]: `POST /v1/scrub` answers `Scrubbed`, `POST /v1/verify` `Verified`.
+//! Answers of the admin API, as JSON. `nodetool` parses the same types. Answers that are facts of the engine
+//! have the types of [`reports`]: `POST /v1/scrub` answers `Scrubbed`, `POST /v1/verify` `Verified`.
 //!
 //! Sizes are bytes; the names of times contain their unit.
 
@@ -230,7 +230,7 @@ pub struct Binary {
 
 /// Result of a command.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Done {
+pub struct CommandResult {
     /// Number of tables, or snapshots, that were processed.
     pub count: u64,
 }

@@ -23,7 +23,11 @@ use uuid::Uuid;
 use super::CqlShard;
 
 /// Adds to `info` the state of the shards that `table` shows. Other tables need no state of other shards.
-pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) -> Result<(), EngineError> {
+pub(super) async fn fill_node_info(
+    shard: &Shard,
+    table: &TableSchema,
+    info: &mut NodeInfo,
+) -> Result<(), EngineError> {
     let Some(content) = content_of(&table.keyspace, &table.name) else { return Ok(()) };
     match content {
         Content::Nothing
@@ -239,7 +243,7 @@ pub struct UnderWay {
 ///
 /// # Errors
 /// The node has stopped, or does not serve CQL.
-pub async fn under_way(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
+pub async fn requests_in_flight(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
     let ask = |shard: Shard| async move {
         let cql = CqlShard::of(&shard)?;
         let connections = cql.connections.borrow().len();

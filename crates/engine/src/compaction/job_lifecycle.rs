@@ -187,7 +187,7 @@ impl Manager {
             let ended = match &result {
                 Ok(done) => {
                     if let Some((plan, input_level)) = &planned {
-                        this.tell_strategy(&managed, plan, *input_level, done);
+                        this.notify_strategy(&managed, plan, *input_level, done);
                     }
                     this.succeeded(&managed, input_sstables, &running, done);
                     Ok(())
@@ -212,7 +212,7 @@ impl Manager {
         }))
     }
 
-    fn tell_strategy(&self, managed: &TableState, plan: &Plan, input_level: u32, done: &JobStats) {
+    fn notify_strategy(&self, managed: &TableState, plan: &Plan, input_level: u32, done: &JobStats) {
         if matches!(plan.reason, Reason::Reshape { .. }) {
             self.reshaped(managed, &done.outputs);
         }
