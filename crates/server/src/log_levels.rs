@@ -36,6 +36,9 @@ pub const LOGGERS: &[&str] = &[
 /// # Errors
 /// There is none; the text has those that there are.
 pub fn logger(name: &str) -> Result<&'static str, String> {
+    if name.eq_ignore_ascii_case(ROOT) {
+        return Err(format!("the option log_level sets the level of {ROOT}"));
+    }
     let found = LOGGERS.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
     found.ok_or_else(|| match nearest(name, LOGGERS.iter().copied()) {
         Some(meant) => format!("there is no logger {name}; did you mean {meant}?"),

@@ -14,6 +14,7 @@ use super::options::{self, Authenticator, Authorizer, EnumOption, OPTIONS, Targe
 use super::ports;
 use super::security::{self, SettingEffect};
 use super::{Config, SecurityConfig};
+use crate::log_levels;
 use base::suggest::nearest;
 
 /// Prefix of the environment variables of options.
@@ -263,6 +264,7 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     errors.extend(refused);
     errors.extend(doubled_options(&settings));
     for setting in settings {
+        let setting = without_unknown_loggers(setting, &mut notes);
         let Some((option, default_unit)) = options::find(&setting.name) else {
             match ignored::why(&setting.name) {
                 Some(why) => match not_as_it_must_be(&setting) {
@@ -400,6 +402,31 @@ fn unknown(setting: &Setting, notes: &mut Vec<Note>, errors: &mut Vec<String>) {
         let text = format!("{}: unknown option, ignored{meant}", setting.place());
         notes.push(Note { is_warning: true, text });
     }
+}
+
+/// The setting without the levels of loggers that this node does not have, for which it adds a warning: a
+/// `scylla.yaml` lists ScyllaDB's loggers. A flag keeps them and is refused, because the user has just typed
+/// it.
+fn without_unknown_loggers(setting: Setting, notes: &mut Vec<Note>) -> Setting {
+    let RawValue::One(text) = &setting.value else { return setting };
+    if setting.name != options::LOGGER_LEVELS || matches!(setting.origin, Origin::Flag(_)) {
+        return setting;
+    }
+    let logger_of = |part: &&str| part.split_once('=').map(|(logger, _)| logger.trim().to_string());
+    let is_known = |part: &&str| logger_of(part).is_none_or(|logger| log_levels::logger(&logger).is_ok());
+    let (known, unknown): (Vec<&str>, Vec<&str>) = text.split(':').partition(is_known);
+    if unknown.is_empty() {
+        return setting;
+    }
+    let names = unknown.iter().filter_map(logger_of).map(|name| {
+        let meant = nearest(&name, log_levels::LOGGERS.iter().copied());
+        meant.map_or_else(|| name.clone(), |meant| format!("{name} (did you mean {meant}?)"))
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    let text = format!("{}: no loggers of this node, their levels have no effect: {names}", setting.place());
+    notes.push(Note { is_warning: true, text });
+    let value = if known.is_empty() { "auto".to_string() } else { known.join(":") };
+    Setting { value: RawValue::One(value), ..setting }
 }
 
 /// One warning for each source and reason, with all names.

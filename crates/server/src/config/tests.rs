@@ -78,10 +78,29 @@ fn loggers_have_levels_of_their_own() {
     assert_eq!(section.of("compaction"), log::LevelFilter::Debug);
     assert_eq!(levels("logger_log_level: {}"), Config::default().log.levels());
     assert_eq!(levels("logger_log_level: auto"), Config::default().log.levels());
-    assert!(error("logger_log_level: {compactoin: debug}").ends_with("did you mean compaction?"));
     assert!(error("logger_log_level: {cql: loud}").contains("a level of error or warn or "));
     assert!(error("logger_log_level: {cql: [debug]}").contains("a structure is not allowed"));
     assert!(error("logger_log_level: debug").contains("expected LOGGER=LEVEL:LOGGER=LEVEL"));
+}
+
+/// A `scylla.yaml` has the names of ScyllaDB's loggers.
+#[test]
+fn levels_of_unknown_loggers_cause_a_warning_and_a_flag_an_error() {
+    let (config, notes) =
+        yaml("log_level: warn\nlogger_log_level: {compactoin: debug, cql: error, sstable: trace}\n").unwrap();
+    let levels = config.log.levels();
+    assert_eq!(levels.of("cql"), log::LevelFilter::Error);
+    assert_eq!((levels.loggers.len(), levels.of("compaction")), (1, log::LevelFilter::Warn));
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(note.is_warning && note.text.contains("logger_log_level"), "{}", note.text);
+    let names = "no loggers of this node, their levels have no effect: \
+                 compactoin (did you mean compaction?), sstable";
+    assert!(note.text.ends_with(names), "{}", note.text);
+
+    let (config, notes) = yaml("logger_log_level: sstable=debug").unwrap();
+    assert_eq!((config.log.levels(), notes.len()), (Config::default().log.levels(), 1));
+    let flag = Setting::flag("--logger-log-level", "logger_log_level", "compactoin=debug");
+    assert!(apply(vec![flag]).unwrap_err().to_string().contains("did you mean compaction?"));
 }
 
 #[test]
