@@ -5,6 +5,7 @@ mod budgets;
 mod compaction;
 mod disk;
 mod dropped_columns;
+mod early_release;
 mod faults;
 mod futile;
 mod garbage;

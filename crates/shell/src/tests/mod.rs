@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fake_server::{Answer, Asked, FakeServer};
 use protocol::{CqlError, ProtocolVersion};
+use unicode_width::UnicodeWidthStr;
 
 use super::connection::{Credentials, Target};
 use super::failure::Failure;
@@ -217,6 +218,24 @@ fn pages_are_one_result() {
     desk.shown("EXPAND ON");
     let expanded = desk.shown("SELECT k;");
     assert!(expanded.contains("@ Row 3\n") && expanded.ends_with("\n\n(3 rows)\n"), "{expanded}");
+}
+
+#[test]
+fn rows_wider_than_the_terminal_are_expanded_on_request() {
+    let server = FakeServer::start(ProtocolVersion::V5, users);
+    let mut desk = Desk::new(&server);
+    assert_eq!(
+        desk.shown("EXPAND AUTO"),
+        "Expanded output is now on for rows that are wider than the terminal.\n"
+    );
+    let mut shown = |width| {
+        desk.shell.output.width = width;
+        desk.shown("SELECT * FROM users")
+    };
+    let table = shown(80);
+    let width = table.lines().map(UnicodeWidthStr::width).max().unwrap();
+    assert_eq!(shown(width), table);
+    assert!(table.contains("id | name") && shown(width - 1).contains("@ Row 2\n"), "{table}");
 }
 
 #[test]
