@@ -20,8 +20,11 @@ use crate::view::SSTableView;
 /// Counters since the table was created or the node started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Bytes of SSTables that flushes wrote.
     pub flushed_bytes: u64,
+    /// Bytes of SSTables that compactions wrote.
     pub compacted_bytes: u64,
+    /// Reads of single partitions.
     pub reads: u64,
     /// SSTables opened by reads, in total.
     pub sstables_read: u64,

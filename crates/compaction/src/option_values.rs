@@ -63,14 +63,17 @@ impl<'a> Options<'a> {
         Ok(self.parsed_if_any(name, parse)?.unwrap_or_else(|| panic!("{name} has a default")))
     }
 
+    /// The value of an option with a default in [`crate::spec`]. Errors: not a number, or outside the bounds.
     pub fn number<T: FromStr>(&self, name: &str) -> Result<T, OptionsError> {
         self.parsed(name, |text| text.parse().ok())
     }
 
+    /// The value of an option without a default; `None`: not set. Errors as of [`Self::number`].
     pub fn number_if_any<T: FromStr>(&self, name: &str) -> Result<Option<T>, OptionsError> {
         self.parsed_if_any(name, |text| text.parse().ok())
     }
 
+    /// The value of a boolean option. Errors: neither `true` nor `false`, in any case.
     pub fn flag(&self, name: &str) -> Result<bool, OptionsError> {
         self.parsed(name, |text| text.to_ascii_lowercase().parse().ok())
     }

@@ -49,6 +49,7 @@ pub struct LeastIndex<'a> {
 }
 
 impl<'a> LeastIndex<'a> {
+    /// An index of SSTables, each with a value of which the least is asked for.
     pub fn new(of: impl IntoIterator<Item = (&'a SSTableView, i64)>) -> Self {
         let of: Vec<(&SSTableView, i64)> = of.into_iter().collect();
         let mut ends: Vec<&PartitionKey> = of.iter().flat_map(|(s, _)| [&s.first, &s.last]).collect();

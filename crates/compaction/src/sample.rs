@@ -20,6 +20,7 @@ pub const SAMPLED_RUNS_MAX: usize = 64;
 /// The sample to merge: all rows of these runs in these ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplePlan {
+    /// The runs whose overlap is measured.
     pub runs: Vec<RunId>,
     /// Token ranges with inclusive bounds, in ascending order and disjoint.
     pub ranges: Vec<(i64, i64)>,
@@ -57,6 +58,7 @@ pub struct SampledGroup {
 /// The result of merging a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledOverlap {
+    /// The measured runs.
     pub runs: Vec<RunId>,
     /// Groups with distinct `members`.
     pub groups: Vec<SampledGroup>,

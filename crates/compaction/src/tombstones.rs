@@ -26,7 +26,9 @@ const CHECKED_MAX: usize = 64;
 pub struct TombstoneRules {
     /// False: no tombstone compactions.
     pub enabled: bool,
+    /// The droppable part, from 0 to 1, from which on an SSTable is rewritten.
     pub threshold: f64,
+    /// Seconds after its last write in which an SSTable is not rewritten for its tombstones.
     pub interval_s: u32,
     /// Whether overlapping SSTables are ignored.
     pub unchecked: bool,

@@ -41,6 +41,7 @@ pub enum JobRefusal {
 }
 
 impl Admission {
+    /// Whether a job of this weight may start beside those that run. Errors: why it has to wait.
     pub fn check(&self, job: Weight) -> Result<(), JobRefusal> {
         if job.weight == 0 {
             return Ok(());
@@ -61,6 +62,7 @@ impl Admission {
         Ok(())
     }
 
+    /// Ends a job that [`Self::begin`] admitted.
     pub fn end(&mut self, job: Weight) {
         if let Some(at) = self.running.iter().position(|running| *running == job) {
             self.running.swap_remove(at);

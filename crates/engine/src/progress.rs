@@ -1,5 +1,7 @@
 //! Progress of a start, for observers on other threads.
 
+#![warn(missing_docs)]
+
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// The current stage of a start.
@@ -7,7 +9,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 pub enum StartStage {
     /// Opening directories, the schema, and SSTables.
     OpeningTables,
+    /// Reading the commit log, and applying its entries to memtables.
     ReplayingLog,
+    /// Writing the memtables of the replayed entries as SSTables.
     FlushingReplayed,
 }
 
@@ -21,6 +25,7 @@ pub struct StartProgress {
 }
 
 impl StartProgress {
+    /// The stage now.
     pub fn stage(&self) -> StartStage {
         match self.stage.load(Ordering::Relaxed) {
             0 => StartStage::OpeningTables,

@@ -29,6 +29,7 @@ pub struct ColumnId(pub u32);
 /// Whether a table has COMPACT STORAGE, and its shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactStorage {
+    /// An ordinary table.
     #[default]
     No,
     /// No clustering columns in the definition.
@@ -37,15 +38,19 @@ pub enum CompactStorage {
     Dense,
 }
 
+/// The kind of a column that is not part of the primary key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
+    /// One cell for the partition.
     Static,
+    /// A cell for each row.
     Regular,
 }
 
 /// A key column, which has no cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyColumn {
+    /// The name, in the case in which it is stored.
     pub name: String,
     /// A reversed type for a clustering column in descending order.
     pub ty: CqlType,
@@ -54,9 +59,13 @@ pub struct KeyColumn {
 /// A static or regular column, which has cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
+    /// The id, unique among all columns that the table has or had.
     pub id: ColumnId,
+    /// The name, in the case in which it is stored.
     pub name: String,
+    /// The type of its values.
     pub ty: CqlType,
+    /// Static or regular.
     pub kind: ColumnKind,
 }
 
@@ -71,9 +80,13 @@ impl Column {
 /// name exists again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedColumn {
+    /// The name that it had.
     pub name: String,
+    /// The type that it had. Cells of SSTables are decoded by it.
     pub ty: CqlType,
+    /// Static or regular.
     pub kind: ColumnKind,
+    /// The time of the DROP: its cells with this timestamp or an older one are dead.
     pub dropped_time_us: i64,
     /// The id that it had, while no column of its name exists; see [`TableSchema::with_dropped`]. `None`
     /// otherwise, or if the id is unknown.
@@ -83,8 +96,11 @@ pub struct DroppedColumn {
 /// The schema of one table. See the head of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSchema {
+    /// The id. A table that is dropped and created again has another one.
     pub id: TableId,
+    /// The keyspace, in the case in which it is stored.
     pub keyspace: String,
+    /// The name, in the case in which it is stored.
     pub name: String,
     /// Columns of the partition key, in order; at least one.
     pub partition_key: Vec<KeyColumn>,
@@ -98,9 +114,11 @@ pub struct TableSchema {
     pub dropped: Vec<DroppedColumn>,
     /// Columns with the name of a dropped one, as pairs of id and drop time.
     recreated: Vec<(ColumnId, i64)>,
+    /// The options that affect how data are stored.
     pub options: TableOptions,
     /// Secondary indexes, in the order of their creation.
     pub indexes: Vec<Arc<IndexDefinition>>,
+    /// Whether the table is `WITH COMPACT STORAGE`, and which kind.
     pub compact: CompactStorage,
     has_counters: bool,
 }
@@ -342,11 +360,13 @@ impl TableBuilder {
         self
     }
 
+    /// Adds a regular column of type `ty`, with the next free id.
     #[must_use]
     pub fn regular(self, name: impl Into<String>, ty: CqlType) -> Self {
         self.column(Column { id: UNASSIGNED, name: name.into(), ty, kind: ColumnKind::Regular })
     }
 
+    /// Adds a static column of type `ty`, with the next free id.
     #[must_use]
     pub fn static_column(self, name: impl Into<String>, ty: CqlType) -> Self {
         self.column(Column { id: UNASSIGNED, name: name.into(), ty, kind: ColumnKind::Static })
@@ -378,6 +398,7 @@ impl TableBuilder {
         self
     }
 
+    /// Sets the options; without this call they are the defaults.
     #[must_use]
     pub fn options(mut self, options: TableOptions) -> Self {
         self.options = options;

@@ -47,6 +47,8 @@
 //! **Guarantee:** no received bytes make this crate panic, or use more memory than a small multiple of their
 //! length. Memory for a claimed length is allocated only as the bytes arrive.
 
+#![warn(missing_docs)]
+
 pub mod client;
 mod column;
 mod compression;

@@ -86,11 +86,13 @@ impl RowsWriter<'_, '_> {
         reply.end_before(self.out, start, cells_bytes);
     }
 
+    /// Ends a row, after one call of a cell method for each column.
     #[inline]
     pub fn end_row(&mut self) {
         self.rows += 1;
     }
 
+    /// The number of ended rows.
     pub fn rows_count(&self) -> i32 {
         self.rows
     }

@@ -75,6 +75,7 @@ pub struct SliceCutter {
 }
 
 impl SliceCutter {
+    /// Cuts to the ranges of rows of `spec`, in its direction.
     pub fn new(spec: &ReadSpec) -> Self {
         Self {
             schema: spec.schema.clone(),

@@ -67,10 +67,12 @@ pub struct Incremental {
 }
 
 impl Incremental {
+    /// The strategy with these options, without running jobs.
     pub fn new(options: IncrementalOptions) -> Self {
         Self { options, trust: 1.0, sketches: Sketches::default() }
     }
 
+    /// The options given to [`Self::new`].
     pub fn options(&self) -> &IncrementalOptions {
         &self.options
     }

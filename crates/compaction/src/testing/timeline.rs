@@ -32,10 +32,13 @@ pub struct WriteLoad {
     /// Number of times that all partitions are written, each time in the same order, which differs from ring
     /// order.
     pub times: u32,
+    /// Bytes of a partition.
     pub partition_bytes: u64,
+    /// Bytes of a flush.
     pub flush_bytes: u64,
     /// Bytes that jobs write while clients write one byte.
     pub speed: f64,
+    /// Size of the disk.
     pub capacity_bytes: u64,
 }
 
@@ -60,6 +63,7 @@ impl WriteLoad {
         Self { times: 15, flush_bytes: u64::from(KEYS) * 300 / 36, speed: 4.0, ..Self::write_once() }
     }
 
+    /// Bytes of the table if each partition is stored once.
     pub fn live_bytes(&self) -> u64 {
         u64::from(self.partitions) * self.partition_bytes
     }
@@ -68,12 +72,15 @@ impl WriteLoad {
 /// The results of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedRun {
+    /// Bytes that flushes wrote.
     pub flushed_bytes: u64,
+    /// Bytes that jobs wrote.
     pub compacted_bytes: u64,
     /// The largest space used at any time.
     pub peak_bytes: u64,
     /// The space used when the last job was done.
     pub end_bytes: u64,
+    /// The number of jobs.
     pub jobs: u64,
     /// The time that flushes waited for space, as a fraction of the time of all writes.
     pub waited: f64,

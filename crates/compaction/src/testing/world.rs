@@ -24,6 +24,7 @@ pub type RowKey = (u32, u32);
 /// The last write of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
+    /// The time of the write, which decides between two cells.
     pub timestamp_us: i64,
     /// `None`: a tombstone.
     pub value: Option<u64>,
@@ -32,14 +33,17 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// A live cell.
     pub fn write(timestamp_us: i64, value: u64) -> Self {
         Self { timestamp_us, value: Some(value), dies_s: NO_DELETION_TIME_S }
     }
 
+    /// A tombstone.
     pub fn delete(timestamp_us: i64) -> Self {
         Self { timestamp_us, value: None, dies_s: (timestamp_us / 1_000_000) as u32 }
     }
 
+    /// A cell that expires `ttl_s` seconds after `timestamp_us`.
     pub fn expiring(timestamp_us: i64, value: u64, ttl_s: u32) -> Self {
         Self { timestamp_us, value: Some(value), dies_s: (timestamp_us / 1_000_000) as u32 + ttl_s }
     }
@@ -92,24 +96,34 @@ impl Outside for &Stored {
 /// Counters since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Bytes that flushes wrote.
     pub flushed_bytes: u64,
+    /// Bytes that jobs wrote.
     pub compacted_bytes: u64,
     /// The largest size of the table at any time, including unreleased inputs.
     pub peak_bytes: u64,
+    /// The number of jobs.
     pub jobs: u64,
 }
 
+/// A table in memory that applies plans, see the head of this file.
 #[derive(Clone, Debug)]
 pub struct World {
+    /// The present time.
     pub now_us: i64,
+    /// Bytes of each cell on disk.
     pub cell_bytes: u64,
+    /// Seconds after which a tombstone is droppable.
     pub gc_grace_s: u32,
+    /// Whether merges of fewer than `min_threshold` runs are forbidden.
     pub enforce_min_threshold: bool,
     /// Whether SSTables have sketches of their partitions.
     pub has_sketches: bool,
     /// Whether the content is read before and after each job and compared.
     pub checks_reads: bool,
+    /// Size of the disk.
     pub capacity_bytes: u64,
+    /// Sums since the start.
     pub totals: Totals,
     sstables: Vec<Stored>,
     flush_bytes: u64,
@@ -144,10 +158,12 @@ impl World {
         }
     }
 
+    /// The present time in seconds since 1970.
     pub fn now_s(&self) -> u32 {
         (self.now_us / 1_000_000) as u32
     }
 
+    /// Before which deletion time a tombstone is droppable now.
     pub fn gc_before(&self) -> GcBefore {
         GcBefore::new(TombstoneGc::Timeout { gc_grace_s: self.gc_grace_s }, self.now_s(), None)
     }
@@ -165,6 +181,7 @@ impl World {
             .collect()
     }
 
+    /// The table as a strategy sees it. `sstables` are those that [`Self::sstables`] returned.
     pub fn view<'a>(&self, sstables: &'a [SSTableView]) -> TableView<'a> {
         TableView {
             now_us: self.now_us,
@@ -182,6 +199,7 @@ impl World {
         }
     }
 
+    /// Bytes of all SSTables, including inputs that are not released yet.
     pub fn bytes(&self) -> u64 {
         self.sstables.iter().map(|stored| stored.view.disk_bytes).sum()
     }
