@@ -200,7 +200,7 @@ pub async fn load(shard: &Shard, client: &SharedClient, table: TableId) {
     if result.is_err() {
         let _ = remove_files(shard, &dir).await;
     }
-    client.borrow().note(format!("load {stamp}: {:?}", result.as_ref().map(|report| report.loaded.len())));
+    client.borrow().note(format!("load {stamp}: {:?}", result.as_ref().map(|report| report.sstables.len())));
     client.borrow_mut().end_load(table, &writes, stamp, result.map(drop));
 }
 

@@ -29,8 +29,8 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
         if table.is_shared(sstable, shard.shard_count()) && !is_owner(shard, sstable.name()) {
             continue;
         }
-        // A replacement that is under way seals its outputs while it holds the lock. Outputs of an unfinished one
-        // are frozen, and have no seal yet.
+        // A replacement that is under way seals its outputs while it holds the lock. Outputs of an unfinished
+        // one are frozen, and have no seal yet.
         drop(table.files_lock.lock().await);
         if table.sstables.is_frozen(sstable.name()) {
             continue;

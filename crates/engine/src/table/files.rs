@@ -143,8 +143,8 @@ impl Table {
     }
 
     /// Removes these SSTables from the manifest, durably, before their files are removed. To be followed by
-    /// [`Self::commit_removal`] when the table has dropped them, or keeps them. After an error they must stay:
-    /// a start after a loss of power would report them as missing.
+    /// [`Self::commit_removal`] when the table has dropped them, or keeps them. After an error they must
+    /// stay: a start after a loss of power would report them as missing.
     pub async fn begin_removal(&self, files: &Files, names: &[SSTableName]) -> Result<(), FileError> {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.set_removing(names, true);

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use engine::compaction::Ended;
 use engine::node::compaction as compaction_node;
 use engine::options::CompactionOptions;
 use engine::{Engine, EngineOptions, ReadCommand};
 use model::{PartitionRange, TableSchema};
+use reports::EndedCompaction;
 
 use crate::support::*;
 
@@ -15,7 +15,7 @@ fn manual_compactions(dir: &Path) -> EngineOptions {
     EngineOptions { compaction, ..options(dir) }
 }
 
-fn history(engine: &Engine) -> Vec<Ended> {
+fn history(engine: &Engine) -> Vec<EndedCompaction> {
     engine.ask(0, |shard| async move { compaction_node::history(&shard) }).wait().unwrap()
 }
 

@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use clap::{Subcommand, ValueEnum};
-use server::api::answers::{
-    AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, EndedCompaction, Throughput,
-};
+use reports::EndedCompaction;
+use server::api::answers::{AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, Throughput};
 
 use super::call::{Call, Tables};
 use super::http::query;

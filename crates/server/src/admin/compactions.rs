@@ -7,15 +7,14 @@ use engine::node::compaction as compactions;
 use engine::node::compaction::Rewrite;
 use engine::node::scrub::{self, ScrubOptions};
 use engine::node::verify;
-use reports::{Scrubbed, Verified};
+use reports::{EndedCompaction, Scrubbed, Verified};
 use serde::Deserialize;
 
 use super::error::ApiError;
 use super::tables::{names, select};
 use super::{Answer, OfNode, check_serving};
 use crate::api::answers::{
-    AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, EndedCompaction, PendingCompactions,
-    RunningCompaction, Throughput,
+    AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, PendingCompactions, Throughput,
 };
 use crate::managed_node::ManagedNode;
 
@@ -184,7 +183,7 @@ pub async fn scrub(State(node): OfNode, Query(query): Query<ScrubQuery>) -> Answ
 pub async fn list(State(node): OfNode) -> Answer<Compactions> {
     let reports = node.engine.ask(0, |shard| async move { compactions::report(&shard).await }).get().await?;
     let mut answer = Compactions::default();
-    for (shard, report) in reports.iter().enumerate() {
+    for report in &reports {
         for ((keyspace, table), jobs) in &report.pending {
             match answer.pending.iter_mut().find(|it| it.keyspace == *keyspace && it.table == *table) {
                 Some(pending) => pending.jobs += jobs,
@@ -195,19 +194,7 @@ pub async fn list(State(node): OfNode) -> Answer<Compactions> {
                 }),
             }
         }
-        answer.running.extend(report.running.iter().map(|running| RunningCompaction {
-            id: format!("{shard}-{}", running.id),
-            shard: shard as u32,
-            kind: running.kind.to_string(),
-            keyspace: running.keyspace.clone(),
-            table: running.table.clone(),
-            reason: running.reason.clone(),
-            completed_bytes: running.read_bytes,
-            total_bytes: running.total_bytes,
-            written_bytes: running.written_bytes,
-            bytes_per_s: running.bytes_per_s() as u64,
-            remaining_s: running.remaining_us().map(|us| us.div_ceil(1_000_000)),
-        }));
+        answer.running.extend(report.running.iter().cloned());
         let stats = &report.stats;
         answer.completed += stats.completed;
         answer.failed += stats.failed;
@@ -221,24 +208,7 @@ pub async fn list(State(node): OfNode) -> Answer<Compactions> {
 }
 
 pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
-    let ended = node.engine.ask(0, |shard| async move { compactions::history(&shard) }).get().await?;
-    let answer = ended.into_iter().map(|ended| EndedCompaction {
-        id: ended.id.to_string(),
-        shard: ended.shard,
-        keyspace: ended.keyspace,
-        table: ended.table,
-        kind: ended.kind.to_string(),
-        reason: ended.reason,
-        compacted_at_ms: ended.ended_ms,
-        took_us: ended.took_us,
-        bytes_in: ended.input_bytes,
-        bytes_out: ended.output_bytes,
-        sstables_in: ended.input_sstables,
-        partitions_in: ended.input_partitions,
-        partitions_out: ended.output_partitions,
-        rows_merged: ended.merged,
-    });
-    Ok(Json(answer.collect()))
+    Ok(Json(node.engine.ask(0, |shard| async move { compactions::history(&shard) }).get().await?))
 }
 
 #[derive(Deserialize)]

@@ -45,8 +45,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use engine::report::Caches;
 
-use crate::api::answers::{Binary, Cache, CommandResult, Info, Memory, Version};
+use crate::api::answers::{Binary, CommandResult, Info, Memory, Version};
 use crate::managed_node::{ManagedNode, Mode};
 use crate::memory_governor::resident_bytes;
 use error::ApiError;
@@ -134,6 +135,7 @@ async fn info(State(node): OfNode) -> Answer<Info> {
     let shards = node.shard_reports().await?;
     let tables = tables::gather(&node, None, None).await?;
     let config = &node.config;
+    let caches = Caches::of(&shards);
     let sum = |of: fn(&engine::report::ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
     Ok(Json(Info {
         cluster_name: config.cluster_name.clone(),
@@ -154,20 +156,8 @@ async fn info(State(node): OfNode) -> Answer<Info> {
         memory_budget_bytes: config.memory_bytes,
         memtable_bytes: sum(|shard| shard.dirty_bytes as u64),
         commitlog_bytes: sum(|shard| shard.log_bytes),
-        chunk_cache: Cache {
-            entries: sum(|shard| shard.cache.chunks.entries),
-            size_bytes: sum(|shard| shard.cache.chunks.bytes as u64),
-            capacity_bytes: sum(|shard| shard.cache.budget_bytes as u64),
-            hits: sum(|shard| shard.cache.chunks.hits),
-            misses: sum(|shard| shard.cache.chunks.misses),
-        },
-        row_cache: Cache {
-            entries: sum(|shard| shard.row_cache.entries + shard.row_cache.partitions),
-            size_bytes: sum(|shard| shard.row_cache.bytes as u64),
-            capacity_bytes: sum(|shard| shard.cache.budget_bytes as u64),
-            hits: sum(|shard| shard.row_cache.reads - shard.row_cache.misses),
-            misses: sum(|shard| shard.row_cache.misses),
-        },
+        chunk_cache: caches.chunks,
+        row_cache: caches.rows,
         native_transport: node.mode() == Mode::Normal && node.listeners.is_listening(),
         connections: node.listeners.connections(),
     }))

@@ -14,13 +14,14 @@ use engine::node::upload;
 use engine::report::{SSTableReport, TableReport};
 use model::key::composite_key;
 use model::{PartitionKey, TableSchema};
+use reports::LoadedSSTables;
 use serde::Deserialize;
 use sstable::name::SSTableName;
 
 use super::disk;
 use super::error::ApiError;
 use super::{Answer, OfNode, check_serving};
-use crate::api::answers::{CommandResult, Loaded, SSTables, TableStats};
+use crate::api::answers::{CommandResult, SSTables, TableStats};
 use crate::managed_node::ManagedNode;
 
 #[derive(Deserialize)]
@@ -193,11 +194,11 @@ pub struct LoadQuery {
     dir: Option<PathBuf>,
 }
 
-pub async fn refresh(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<Loaded> {
+pub async fn refresh(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<LoadedSSTables> {
     load(&node, &query, None).await
 }
 
-pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<Loaded> {
+pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<LoadedSSTables> {
     let Some(dir) = query.dir.clone() else {
         return Err(ApiError::bad_request("name the directory: ?dir=…"));
     };
@@ -209,7 +210,7 @@ pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answ
     load(&node, &query, Some(dir)).await
 }
 
-async fn load(node: &Arc<ManagedNode>, query: &LoadQuery, dir: Option<PathBuf>) -> Answer<Loaded> {
+async fn load(node: &Arc<ManagedNode>, query: &LoadQuery, dir: Option<PathBuf>) -> Answer<LoadedSSTables> {
     check_serving(node)?;
     let catalog = node.catalog().await?;
     let table = select(&catalog, Some(&query.keyspace), &[&query.table])?.remove(0);
@@ -228,13 +229,9 @@ async fn load(node: &Arc<ManagedNode>, query: &LoadQuery, dir: Option<PathBuf>) 
     let report = loading
         .await
         .map_err(|panic| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))??;
-    let (count, dir) = (report.loaded.len(), report.dir.display());
+    let (count, dir) = (report.sstables.len(), &report.dir);
     log::info!(target: "admin", "loaded {count} SSTables ({} bytes) from {dir} into {name}", report.data_bytes);
-    Ok(Json(Loaded {
-        dir: report.dir.display().to_string(),
-        sstables: report.loaded.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect(),
-        data_bytes: report.data_bytes,
-    }))
+    Ok(Json(report))
 }
 
 /// Parses a partition key: values separated by colons, texts without quotes.

@@ -7,14 +7,14 @@
 //! | clients that take large answers too slowly | `taking.rs` |
 //! | the answer to each message | `session.rs` |
 //! | prepared statements | `statements.rs` |
-//! | how statements reach the storage | `node.rs` |
-//! | what system tables say of the inside of all shards | `introspection.rs` |
-//! | who is asking | `login.rs`, `passwords.rs` |
-//! | at which service level, and how fast those are | `levels.rs` |
-//! | what is done about too many requests | `overload.rs` |
-//! | what was traced | `traces.rs` |
-//! | who is told what happens | `events.rs` |
-//! | from the configuration to all of it | `wiring.rs` |
+//! | how statements reach the storage | `coordinator.rs` |
+//! | the state of all shards, for system tables | `introspection.rs` |
+//! | logins | `login.rs`, `passwords.rs` |
+//! | service levels, and the rate of each | `levels.rs` |
+//! | requests that are delayed or refused | `overload.rs` |
+//! | traces | `traces.rs` |
+//! | events pushed to clients | `events.rs` |
+//! | the parts, made from the configuration | `wiring.rs` |
 //!
 //! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so a
 //! request touches nothing of another shard unless its partition lives there.
