@@ -24,6 +24,8 @@ pub enum Keep {
 
 /// Decides for each partition which tombstones may be purged.
 pub trait PurgePolicy {
+    /// What may be purged in the partition `key`. Called once at the start of each partition, in reading
+    /// order.
     fn purge(&mut self, key: &PartitionKey) -> Purge;
 
     /// Reports the tombstones and expired cells that were kept in the partition of the last call of
@@ -138,6 +140,8 @@ pub struct CompactReader<R, P> {
 }
 
 impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
+    /// Compacts the fragments of `inner`. `policy` decides what may be purged; `keep` decides whether dead
+    /// data that must be kept is returned.
     pub fn new(inner: R, policy: P, keep: Keep) -> Self {
         Self {
             inner,

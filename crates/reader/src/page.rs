@@ -20,6 +20,7 @@ pub struct Page {
 /// The rows of one partition on one page. They contain only live data; tombstones have been applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionPage {
+    /// The partition's key.
     pub key: PartitionKey,
     /// Empty if it has no live cell. The same on every page of the partition.
     pub static_row: Row,

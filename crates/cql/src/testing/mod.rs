@@ -219,7 +219,7 @@ fn walked(
     for key in source.partitions().keys().filter(|key| wanted.contains(key)) {
         let unfinished = unfinished.filter(|unfinished| unfinished.key == *key);
         let ranges = match unfinished {
-            Some(unfinished) => command.ranges_behind(schema, &unfinished.last_row).into(),
+            Some(unfinished) => command.ranges_after(schema, &unfinished.last_row).into(),
             None => command.ranges.clone(),
         };
         let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()))

@@ -108,7 +108,7 @@ fn connections_break_by_plan_and_only_by_plan() {
 }
 
 #[test]
-fn a_peer_that_vanishes_says_nothing() {
+fn a_vanished_peer_sends_nothing() {
     let world = world(1, FaultPlan::default());
     let node = world.start_node(|_| async {}).unwrap();
     let (client, server) = world.block_on(&node, 0, |shard| async move { pair(&shard).await }).unwrap();

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nobody_is_there_takes_a_check_too() {
+    fn the_absence_of_a_client_takes_a_check_too() {
         assert!(bcrypt::verify("x", NOBODYS_HASH).is_ok(), "a hash that can be checked");
     }
 }

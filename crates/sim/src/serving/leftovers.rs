@@ -18,7 +18,7 @@ const LOOK_US: u64 = 500_000;
 pub async fn check(shard: &Shard, open_connections: &AtomicU64) -> Result<Result<(), String>, EngineError> {
     let mut found = String::new();
     for _ in 0..LOOKS {
-        found = look(shard, open_connections).await?;
+        found = leftovers(shard, open_connections).await?;
         if found.is_empty() {
             return Ok(Ok(()));
         }
@@ -27,13 +27,13 @@ pub async fn check(shard: &Shard, open_connections: &AtomicU64) -> Result<Result
     Ok(Err(format!("all clients have disconnected, but the node keeps {found}")))
 }
 
-async fn look(shard: &Shard, open_connections: &AtomicU64) -> Result<String, EngineError> {
+async fn leftovers(shard: &Shard, open_connections: &AtomicU64) -> Result<String, EngineError> {
     let mut found = vec![];
     let open = open_connections.load(Ordering::Relaxed);
     if open > 0 {
         found.push(format!("{open} connections in its count"));
     }
-    for (id, under_way) in cql_server::under_way(shard).await?.into_iter().enumerate() {
+    for (id, under_way) in cql_server::requests_in_flight(shard).await?.into_iter().enumerate() {
         if under_way != UnderWay::default() {
             found.push(format!("on shard {id} {under_way:?}"));
         }

@@ -139,7 +139,7 @@ impl fmt::Display for Failure {
 
 /// A point in the order of events, with the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct EventTime {
     pub stamp: u64,
     pub now_us: u64,
 }
@@ -147,7 +147,7 @@ pub struct Moment {
 /// A change of the wall clock: its lead over the monotonic clock from then on.
 #[derive(Clone, Copy, Debug)]
 struct Jump {
-    at: Moment,
+    at: EventTime,
     ahead_us: i64,
 }
 
@@ -167,7 +167,7 @@ pub struct Notes {
 impl Notes {
     /// `wall_start_us`: the wall clock at time 0 of the monotonic clock.
     pub fn new(history: History, now_us: impl Fn() -> u64 + 'static, wall_start_us: i64) -> Self {
-        let begin = Jump { at: Moment { stamp: 0, now_us: 0 }, ahead_us: wall_start_us };
+        let begin = Jump { at: EventTime { stamp: 0, now_us: 0 }, ahead_us: wall_start_us };
         Self {
             history,
             counts: Cell::default(),
@@ -225,9 +225,9 @@ impl Notes {
     }
 
     /// A new point in the order of events, after all earlier ones.
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self) -> EventTime {
         self.stamp.set(self.stamp.get() + 1);
-        Moment { stamp: self.stamp.get(), now_us: (self.now_us)() }
+        EventTime { stamp: self.stamp.get(), now_us: (self.now_us)() }
     }
 
     /// Sets the wall clock by `by_us` microseconds.
@@ -242,7 +242,7 @@ impl Notes {
     }
 
     /// The least and the greatest second that the wall clock showed between two moments.
-    pub fn wall_s(&self, from: Moment, to: Moment) -> (i64, i64) {
+    pub fn wall_s(&self, from: EventTime, to: EventTime) -> (i64, i64) {
         let jumps = self.jumps.borrow();
         let mut found: Option<(i64, i64)> = None;
         for (at, jump) in jumps.iter().enumerate() {

@@ -255,7 +255,7 @@ impl Run {
         if self.rng.chance(2, 5) {
             self.world.crash_after(1 + self.rng.below(1500));
         }
-        let ran = self.upkeep().and_then(|()| self.clients());
+        let ran = self.maintenance().and_then(|()| self.clients());
         self.world.set_faults(|faults| faults.crash_after_ops = None);
         self.notes.take_failure()?;
         match ran {
@@ -290,7 +290,7 @@ impl Run {
     }
 
     /// Flushes and compactions beside the clients.
-    fn upkeep(&mut self) -> Result<(), SimStop> {
+    fn maintenance(&mut self) -> Result<(), SimStop> {
         let mut rng = self.rng.fork();
         let notes = self.notes.clone();
         let work = move |shard: Shard| async move {
@@ -300,7 +300,7 @@ impl Run {
                     0 | 1 => node::flush(&shard, vec![]).await.map_err(|error| error.to_string()),
                     _ => node::sync(&shard).await.map_err(|error| error.to_string()),
                 };
-                notes.note(format!("upkeep: {done:?}"));
+                notes.note(format!("maintenance: {done:?}"));
             }
         };
         self.world.block_on(self.node(), 0, |shard| async move {

@@ -97,6 +97,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         schema_rules: cql::SchemaRules::default(),
         result_limits: cql::ResultLimits { page_bytes, page_tombstones, ..cql::ResultLimits::default() },
         result_bytes_max,
+        scripts: None,
         tombstone_warn_threshold: 0,
     }
 }

@@ -123,7 +123,7 @@ fn a_refusal_shows_what_cassandra_reads() {
 }
 
 #[test]
-fn a_partition_without_static_columns_is_told_from_none() {
+fn a_partition_without_static_columns_differs_from_none() {
     let db = Db::new();
     let update = "UPDATE t SET s = 1 WHERE k = 1 IF s = 5";
     assert_eq!(db.asked(update), "false");

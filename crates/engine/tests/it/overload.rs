@@ -118,7 +118,7 @@ fn a_storm_of_large_reads_is_bounded_and_passes() {
 }
 
 #[test]
-fn who_waits_for_too_long_is_told() {
+fn a_waiter_gets_an_error_after_its_timeout() {
     let world = SimWorld::new(SimOptions { seed: 9, ..SimOptions::default() });
     world.set_faults(|faults| faults.latency_us_max = 3000);
     let node = world.start_node(|_| async {}).unwrap();
