@@ -269,8 +269,14 @@ impl SSTableManifest {
     }
 
     /// Writes `content()` to the file, if it differs. `is_durable`: the update must survive a loss of power.
-    /// A file that cannot be written is removed, so that it causes no false report; this loses no data.
-    pub async fn store(&self, files: &Files, is_durable: bool, content: impl Fn() -> Content) {
+    /// A file that cannot be written is removed, so that it causes no false report; this loses no data. Fails if
+    /// `is_durable` and after a loss of power the file may be as before.
+    pub async fn store(
+        &self,
+        files: &Files,
+        is_durable: bool,
+        content: impl Fn() -> Content,
+    ) -> Result<(), FileError> {
         let _held = self.lock.lock().await;
         let Content { mut sstables, mut flushed } = content();
         sstables.retain(|listed| !self.removing.borrow().contains(&listed.name));
@@ -282,20 +288,27 @@ impl SSTableManifest {
         let is_stored = (self.stored.borrow().as_ref())
             .is_some_and(|stored| stored.content == content && (stored.is_durable || !is_durable));
         if is_stored || (self.stored.borrow().is_some() && broken::is("sstable_manifest")) {
-            return;
+            return Ok(());
         }
         *self.stored.borrow_mut() = None;
         match write(files, &self.path, &encode(&content), is_durable).await {
             Ok(()) => *self.stored.borrow_mut() = Some(Stored { content, is_durable }),
-            Err(_) => remove_file(files, &self.path).await,
+            Err(_) => {
+                let removed = remove_file(files, &self.path).await;
+                if is_durable {
+                    removed?;
+                }
+            }
         }
+        Ok(())
     }
 
     /// Removes the manifest of a dropped table.
     pub async fn remove(&self, files: &Files) {
         let _held = self.lock.lock().await;
         *self.stored.borrow_mut() = None;
-        remove_file(files, &self.path).await;
+        // One that stays belongs to no table, and the next start removes it.
+        let _ = remove_file(files, &self.path).await;
     }
 }
 
@@ -334,9 +347,12 @@ async fn write(files: &Files, path: &Path, text: &str, is_durable: bool) -> Resu
     result
 }
 
-async fn remove_file(files: &Files, path: &Path) {
-    let _ = files.remove(path).await;
-    let _ = files.sync_dir(path.parent().expect("it is in a directory")).await;
+async fn remove_file(files: &Files, path: &Path) -> Result<(), FileError> {
+    match files.remove(path).await {
+        Err(error) if !error.is_not_found() => return Err(error),
+        _removed => (),
+    }
+    files.sync_dir(path.parent().expect("it is in a directory")).await
 }
 
 /// A file in the directory of manifests, with its table and shard; `None` for a temporary file left by a
@@ -428,9 +444,9 @@ mod tests {
         let store = |shard: Shard| async move {
             shard.files().create_dir_all(&dir(path)).await.unwrap();
             let manifest = SSTableManifest::new(path, id, 0);
-            manifest.store(shard.files(), true, || of(&[1, 2])).await;
+            manifest.store(shard.files(), true, || of(&[1, 2])).await.unwrap();
             for is_durable in [false, true] {
-                manifest.store(shard.files(), is_durable, || of(&[2])).await;
+                manifest.store(shard.files(), is_durable, || of(&[2])).await.unwrap();
             }
         };
         world.block_on(&node, 0, store).unwrap();
