@@ -80,13 +80,13 @@ struct Data {
 }
 
 impl Data {
-    fn new(clock_goes_back: bool) -> Self {
+    fn new() -> Self {
         let numbers = Rc::new(Numbers::new(WALL_START_US));
         Self {
             plain: Table::new(Facts::new("plain", 4, 6), &numbers),
             wide: Table::new(Facts::new("wide", 3, 30), &numbers),
             shift: Table::new(Facts::new("shift", 2, 4), &numbers),
-            registers: Registers::new(!clock_goes_back),
+            registers: Registers::new(),
             tallies: Tallies::new(),
             numbers,
         }
@@ -135,7 +135,7 @@ impl Run {
         notes.note(format!("{:?}", climate.engine));
         notes.note(format!("{:?}", climate.cql));
         let clock_goes_back = rng.chance(1, 3);
-        let data = Data::new(clock_goes_back);
+        let data = Data::new();
         data.numbers.page_bytes.set(climate.cql.result_limits.page_bytes);
         data.numbers.is_durable.set(!matches!(climate.engine.commitlog_sync, SyncMode::Periodic { .. }));
         let logins = climate.has_logins.then(Logins::new);
