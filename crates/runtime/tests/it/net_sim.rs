@@ -140,6 +140,8 @@ fn a_peer_that_vanished_is_noticed_by_keepalive() {
             // A peer that is there answers the probes.
             shard.sleep_us(3_600_000_000).await;
             server.write_all(b"still here").await.unwrap();
+            // Arrives before the peer vanishes.
+            shard.sleep_us(1_000_000).await;
             server
         });
         let server = kept.unwrap();
