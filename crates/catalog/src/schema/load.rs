@@ -14,7 +14,7 @@ use std::sync::Arc;
 use base::HashMap;
 use model::key::split_composite_key;
 use model::schema::DroppedColumn;
-use model::types::{CqlValue, UdtField, UserType};
+use model::types::{CollectionIter, CqlValue, UdtField, UserType};
 use model::{
     Column, ColumnData, ColumnId, ColumnKind, CompactStorage, Compression, CqlType, Partition, PartitionKey,
     Row, TableId, TableOptions, TableSchema,
@@ -30,6 +30,7 @@ use crate::options::compression::compression_from_map;
 use crate::options::settings::TableSettings;
 use crate::schema::alter::MAX_COLUMN_IDS;
 use crate::schema::catalog::{Catalog, Entry, check_table};
+use crate::schema::functions::{Functions, UserAggregate, UserFunction};
 use crate::schema::indexes::index_from_options;
 use crate::schema::keyspace::{Keyspace, check_name, check_table_name};
 use crate::schema::store::{Place, RowKey, SERVICE_LEVEL};
@@ -71,7 +72,8 @@ pub fn load(
             }
             tables.insert(table.clone(), Arc::new(loaded));
         }
-        keyspaces.insert(name.clone(), Arc::new(Entry { keyspace, tables, types }));
+        let functions = load_functions(&rows, &types, name)?;
+        keyspaces.insert(name.clone(), Arc::new(Entry { keyspace, tables, types, functions }));
     }
     Ok(Catalog::from_entries(keyspaces, Arc::new(load_access(&rows)?)))
 }
@@ -162,8 +164,7 @@ impl Rows {
                 add(vec![], &partition.static_row)?;
             }
             for row in partition.rows() {
-                let names: Result<Vec<_>, _> = row.key.values().map(|name| utf8(schema, name)).collect();
-                add(names?, &row.row)?;
+                add(clustering_names(*place, schema, row.key.values())?, &row.row)?;
             }
         }
         Ok(Self(rows))
@@ -196,6 +197,24 @@ impl Rows {
 fn utf8(schema: &TableSchema, bytes: &[u8]) -> Result<String, CatalogError> {
     String::from_utf8(bytes.to_vec())
         .map_err(|_| corrupt(&schema.full_name(), format!("a key is not text: {bytes:02x?}")))
+}
+
+/// The clustering key as text; see [`RowKey`].
+fn clustering_names<'a>(
+    place: Place,
+    schema: &TableSchema,
+    values: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<String>, CatalogError> {
+    let values: Vec<&[u8]> = values.collect();
+    let (true, [name, types]) = (place.ends_with_types(), &values[..]) else {
+        return values.into_iter().map(|name| utf8(schema, name)).collect();
+    };
+    let wrong = |error: model::types::TypeError| corrupt(&schema.full_name(), error);
+    let mut names = vec![utf8(schema, name)?];
+    for ty in CollectionIter::new(types).map_err(wrong)? {
+        names.push(utf8(schema, ty.map_err(wrong)?.unwrap_or_default())?);
+    }
+    Ok(names)
 }
 
 fn partition_names(schema: &TableSchema, key: &PartitionKey) -> Result<Vec<String>, CatalogError> {
@@ -403,6 +422,55 @@ fn load_type(
         user.fields.push(UdtField { name: name.to_string(), field_type });
     }
     Ok(Some(user))
+}
+
+/// Loads the functions and then the aggregates of a keyspace.
+fn load_functions(rows: &Rows, types: &Types, keyspace: &str) -> Result<Functions, CatalogError> {
+    let mut functions = Functions::default();
+    let types_of = |key: &RowKey, fields: &Fields| {
+        let names = key.clustering[1..].iter();
+        names.map(|name| parse_type(types, keyspace, fields, name)).collect::<Result<Vec<_>, _>>()
+    };
+    for (key, fields) in rows.starting_with(Place::Functions, &[keyspace], &[]) {
+        let (argument_types, names) = (types_of(key, fields)?, fields.texts("argument_names")?);
+        if names.len() != argument_types.len() {
+            let what = format!("{} argument names for {} types", names.len(), argument_types.len());
+            return Err(fields.corrupt(what));
+        }
+        let returns = parse_type(types, keyspace, fields, fields.text("return_type")?)?;
+        let (language, body) = (fields.text("language")?, fields.text_or("body", "")?);
+        let mut function = UserFunction::new(keyspace, &key.clustering[0], returns, language, &body)
+            .called_on_null(fields.boolean("called_on_null_input")?.unwrap_or(false));
+        for (name, ty) in names.into_iter().zip(argument_types) {
+            function = function.argument(name, ty);
+        }
+        functions.put(Arc::new(function));
+    }
+    for (key, fields) in rows.starting_with(Place::Aggregates, &[keyspace], &[]) {
+        let argument_types = types_of(key, fields)?;
+        let state_type = parse_type(types, keyspace, fields, fields.text("state_type")?)?;
+        let find = |column: &str, arguments: &[CqlType]| {
+            let Some(name) = fields.optional(column, as_text)? else { return Ok(None) };
+            match functions.function(name, arguments) {
+                Some(function) => Ok(Some(function.clone())),
+                None => Err(fields.corrupt(format!("column {column}: there is no function {name}"))),
+            }
+        };
+        let mut arguments = vec![state_type.clone()];
+        arguments.extend_from_slice(&argument_types);
+        let state_function = find("state_func", &arguments)?;
+        let initial = fields.optional("initcond", as_text)?;
+        let initial = initial.map(|literal| state_type.bytes_of(literal)).transpose();
+        functions.put_aggregate(Arc::new(UserAggregate {
+            keyspace: keyspace.to_string(),
+            name: key.clustering[0].clone(),
+            argument_types,
+            state_function: fields.required("state_func", state_function)?,
+            final_function: find("final_func", &[state_type])?,
+            initial: initial.map_err(|error| fields.corrupt(error))?,
+        }));
+    }
+    Ok(functions)
 }
 
 fn parse_type(types: &Types, keyspace: &str, fields: &Fields, text: &str) -> Result<CqlType, CatalogError> {

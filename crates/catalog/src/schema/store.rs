@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::key::composite_key;
-use model::types::{CqlValue, Duration, UserType};
+use model::types::{CollectionBuilder, CqlValue, Duration, UserType};
 use model::{
     Cell, ClusteringPrefix, ClusteringRange, ColumnKind, CqlType, KeyColumn, Liveness, Mutation,
     PartitionKey, TableSchema, Tombstone,
@@ -26,6 +26,7 @@ use crate::access::service_level::Workload;
 use crate::options::column_mask::{ColumnMask, MaskArgument};
 use crate::options::compression::compression_to_map;
 use crate::schema::catalog::{Catalog, Entry, Table};
+use crate::schema::functions::{UserAggregate, UserFunction, type_names};
 use crate::schema::indexes::{self, index_options};
 use crate::system::{self, system_table};
 
@@ -45,6 +46,7 @@ pub(crate) enum Place {
     // Catalogs do not contain these yet; their rows are deleted with their keyspace or table.
     Triggers,
     Views,
+    // An aggregate comes after its functions and goes before them.
     Functions,
     Aggregates,
     ServiceLevels,
@@ -60,7 +62,7 @@ pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl Place {
     /// The tables whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 14] = [
+    pub(crate) const STORED: [Self; 16] = [
         Self::ColumnIds,
         Self::IndexIds,
         Self::Types,
@@ -70,6 +72,8 @@ impl Place {
         Self::Tables,
         Self::Keyspaces,
         Self::Indexes,
+        Self::Functions,
+        Self::Aggregates,
         Self::ServiceLevels,
         Self::Roles,
         Self::RoleMembers,
@@ -105,6 +109,11 @@ impl Place {
     const BY_TABLE: [Self; 6] =
         [Self::DroppedColumns, Self::ColumnMasks, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
 
+    /// Whether the last clustering column is a list of types; see [`RowKey`].
+    pub(crate) fn ends_with_types(self) -> bool {
+        matches!(self, Self::Functions | Self::Aggregates)
+    }
+
     pub(crate) fn table_name(self) -> &'static str {
         match self {
             Self::ColumnIds => system::COLUMN_IDS,
@@ -130,7 +139,8 @@ impl Place {
     }
 }
 
-/// Identifies a row by table, partition key and clustering key. All key columns are text.
+/// Identifies a row by table, partition key and clustering key. All key columns are text, but for the argument
+/// types of functions and aggregates, a list that is here the rest of the clustering key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowKey {
     pub(crate) place: Place,
@@ -277,7 +287,7 @@ impl Writer {
 
     fn change_rows(&mut self, old: &Rows, new: Rows) {
         for key in old.keys().filter(|key| !new.contains_key(key)) {
-            let (row_key, before) = (prefix(&key.clustering), self.before);
+            let (row_key, before) = (row_prefix(key), self.before);
             removal(self, key.place, &key.partition).row_mut(row_key).deletion = before;
         }
         for (key, fields) in new {
@@ -302,7 +312,7 @@ impl Writer {
         let row = if is_static {
             &mut mutation.partition.static_row
         } else {
-            let row = mutation.row_mut(prefix(&key.clustering));
+            let row = mutation.row_mut(row_prefix(key));
             row.deletion = before;
             row.liveness = Liveness::new(timestamp_us);
             row
@@ -347,6 +357,16 @@ fn mutation_in<'a>(
         };
         Mutation::new(schemas[place].clone(), key)
     })
+}
+
+/// The clustering key of a row as stored.
+fn row_prefix(key: &RowKey) -> ClusteringPrefix {
+    let (true, [name, types @ ..]) = (key.place.ends_with_types(), &key.clustering[..]) else {
+        return prefix(&key.clustering);
+    };
+    let mut list = CollectionBuilder::new();
+    types.iter().for_each(|ty| list.push(ty.as_bytes()));
+    ClusteringPrefix::new([name.as_bytes(), &list.finish()])
 }
 
 fn prefix<'a>(names: impl IntoIterator<Item = &'a String>) -> ClusteringPrefix {
@@ -428,7 +448,39 @@ fn rows_of_keyspace(entry: &Entry) -> Rows {
         let fields = vec![("field_names", CqlValue::List(names)), ("field_types", CqlValue::List(types))];
         rows.insert(RowKey::new(Place::Types, &[keyspace], &[name]), fields);
     }
+    rows.extend(entry.functions.functions.iter().map(|function| row_of_function(function)));
+    rows.extend(entry.functions.aggregates.iter().map(|aggregate| row_of_aggregate(aggregate)));
     rows
+}
+
+fn key_with_types(place: Place, keyspace: &str, name: &str, types: &[CqlType]) -> RowKey {
+    let clustering = std::iter::once(name.to_string()).chain(type_names(types)).collect();
+    RowKey { place, partition: vec![keyspace.to_string()], clustering }
+}
+
+fn row_of_function(function: &UserFunction) -> (RowKey, Fields) {
+    let UserFunction { keyspace, name, argument_types, .. } = function;
+    let names = function.argument_names.iter().map(|name| text(name)).collect();
+    let fields = vec![
+        ("argument_names", CqlValue::List(names)),
+        ("body", text(&function.body)),
+        ("language", text(&function.language)),
+        ("return_type", text(&function.returns.to_cql())),
+        ("called_on_null_input", CqlValue::Boolean(function.called_on_null)),
+    ];
+    (key_with_types(Place::Functions, keyspace, name, argument_types), fields)
+}
+
+fn row_of_aggregate(aggregate: &UserAggregate) -> (RowKey, Fields) {
+    let UserAggregate { keyspace, name, argument_types, .. } = aggregate;
+    let mut fields = vec![
+        ("return_type", text(&aggregate.returns().to_cql())),
+        ("state_func", text(&aggregate.state_function.name)),
+        ("state_type", text(&aggregate.state_type().to_cql())),
+    ];
+    fields.extend(aggregate.final_function.iter().map(|last| ("final_func", text(&last.name))));
+    fields.extend(aggregate.initial_literal().map(|literal| ("initcond", CqlValue::Text(literal))));
+    (key_with_types(Place::Aggregates, keyspace, name, argument_types), fields)
 }
 
 fn rows_of_table(table: &Table) -> Rows {

@@ -12,6 +12,7 @@
 //! | `toJson`, `fromJson` | `json.rs` |
 //! | functions that mask values | `mask.rs` |
 //! | aggregate functions | `aggregate.rs` |
+//! | user-defined functions and aggregates | `user.rs` |
 //!
 //! A function returns null if an argument is null, except for the functions that mask values. Calls with
 //! constant arguments are evaluated when the statement is prepared, except for functions such as `now()`
@@ -35,6 +36,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 mod time;
+mod user;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,9 +50,10 @@ pub use mask::Masker;
 pub use number::is_numeric;
 pub use resolve::Arg;
 use resolve::Signature;
+pub use user::{DISABLED, is_defined};
 
 use crate::error::invalid;
-use crate::term::{Call, Env, Expr, Planner, SELECTION, Value};
+use crate::term::{Call, Env, Expr, Planner, SELECTION, UserCall, Value};
 use protocol::CqlError;
 use syntax::{ArithmeticOp, QualifiedName, Term, TypeName};
 
@@ -89,13 +92,23 @@ pub fn can_be(planner: &Planner<'_>, term: &Term, ty: &CqlType) -> Result<bool, 
 }
 
 /// Returns the term's description for error messages.
-pub fn describe(term: &Term) -> String {
+pub fn describe(planner: &Planner<'_>, term: &Term) -> String {
     match term {
+        Term::Call { name, .. } if name.keyspace.is_none() && user::is_defined(planner, &name.name.text) => {
+            format!("function {}.{}", planner.keyspace, name.name.text)
+        }
         Term::Call { name, .. } => format!("function {}", resolve::full_name(&written(name))),
         Term::Cast { ty, .. } => format!("a cast to {ty}"),
         Term::Arithmetic { op, .. } => format!("operation {}", op.symbol()),
         _ => "a negation".to_string(),
     }
+}
+
+/// A call in a selection.
+pub enum Called {
+    Value(Expr, CqlType),
+    /// A user-defined aggregate and its arguments.
+    Aggregate(Aggregate, Vec<Expr>),
 }
 
 /// Prepares a call in a selection. Each argument is a term or an already prepared expression. Errors call the
@@ -108,9 +121,15 @@ pub fn call(
     name: &QualifiedName,
     args: Vec<Arg<'_>>,
     names: &[String],
-) -> Result<(Expr, CqlType), CqlError> {
+) -> Result<Called, CqlError> {
     let signature = resolve::call(planner, name, &args, names, None)?;
-    apply(planner, &signature, args, Place::Selection)
+    if let Some(UserCall::Aggregate(aggregate)) = &signature.user {
+        planner.calls.extend(signature.user.clone());
+        let aggregate = Aggregate::user(aggregate, planner.catalog.scripts());
+        return Ok(Called::Aggregate(aggregate, arguments_of(planner, &signature, args, Place::Selection)?));
+    }
+    let (expr, ty) = apply(planner, &signature, args, Place::Selection)?;
+    Ok(Called::Value(expr, ty))
 }
 
 /// Prepares `CAST(arg AS ty)` in a selection.
@@ -169,7 +188,7 @@ pub fn column_mask(
     let mut args = vec![Arg::Typed(Expr::Input(0), column.without_reversed().clone())];
     args.extend(arguments.iter().map(Arg::of));
     let signature = resolve::call(planner, name, &args, &[], None)?;
-    if !mask::is_mask(&name.name.text) {
+    if signature.user.is_some() || !mask::is_mask(&name.name.text) {
         return Ok(None);
     }
     let (expr, result) = apply(planner, &signature, args, Place::Term)?;
@@ -190,6 +209,12 @@ pub fn column_mask(
 pub fn current_timestamp() -> Expr {
     let signature = time::current_timestamp("currenttimestamp");
     Expr::Call(Call { name: signature.name, args: vec![], run: signature.run })
+}
+
+/// Whether a built-in function or aggregate has this name.
+pub fn is_built_in(planner: &Planner<'_>, name: &str) -> bool {
+    let takes = |count: usize| native::overloads(planner, name, &vec![None; count]).is_some();
+    Aggregate::is_name(name) || json::is_from_json(name) || (0..4).any(takes)
 }
 
 /// Builds a call of an internal function, such as an element of a map or a field of a UDT.
@@ -234,7 +259,9 @@ fn arguments(term: &Term) -> Vec<Arg<'_>> {
 fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) -> Result<Signature, CqlError> {
     let args = arguments(term);
     match term {
-        Term::Call { name, .. } => resolve::call(planner, name, &args, &[], wanted),
+        Term::Call { name, .. } => {
+            resolve::call(planner, name, &args, &[], wanted).and_then(resolve::expect_function)
+        }
         Term::Cast { ty, .. } => resolve_cast(planner, &args[0], ty),
         Term::Arithmetic { op, left, right, .. } => {
             let names = [left.to_string(), right.to_string()];
@@ -256,11 +283,13 @@ fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<S
     }
 }
 
-/// The name as written in the text: `ks.f` or `f`.
+/// The name as written in the text: `ks.f` or `f`. A keyspace that `select/qualified.rs` has added is left out.
 fn written(name: &QualifiedName) -> String {
     match &name.keyspace {
-        Some(keyspace) => format!("{}.{}", keyspace.text, name.name.text),
-        None => name.name.text.clone(),
+        Some(keyspace) if keyspace.span.start != name.name.span.start => {
+            format!("{}.{}", keyspace.text, name.name.text)
+        }
+        _ => name.name.text.clone(),
     }
 }
 
@@ -271,12 +300,12 @@ enum Place {
     Selection,
 }
 
-fn apply(
+fn arguments_of(
     planner: &mut Planner<'_>,
     signature: &Signature,
     args: Vec<Arg<'_>>,
     place: Place,
-) -> Result<(Expr, CqlType), CqlError> {
+) -> Result<Vec<Expr>, CqlError> {
     let mut prepared = Vec::with_capacity(args.len());
     for (number, (arg, ty)) in args.into_iter().zip(&signature.args).enumerate() {
         prepared.push(match arg {
@@ -288,6 +317,17 @@ fn apply(
             }
         });
     }
+    Ok(prepared)
+}
+
+fn apply(
+    planner: &mut Planner<'_>,
+    signature: &Signature,
+    args: Vec<Arg<'_>>,
+    place: Place,
+) -> Result<(Expr, CqlType), CqlError> {
+    let prepared = arguments_of(planner, signature, args, place)?;
+    planner.calls.extend(signature.user.clone());
     let foldable = signature.is_pure && prepared.iter().all(Expr::is_constant);
     let call = Call { name: signature.name.clone(), args: prepared, run: signature.run.clone() };
     let mut expr = Expr::Call(call);

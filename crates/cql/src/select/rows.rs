@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use model::{CqlType, TableSchema};
 use protocol::CqlError;
+use smallvec::SmallVec;
 
 use super::selection::{CellsOf, Computed, Input, Selection, Work};
 use super::value::{Cells, RowView, cell_time};
@@ -89,13 +90,13 @@ impl<'a> RowsBuilder<'a> {
                 let inputs = inputs(self.schema, computed, times, view, self.now_s)?;
                 let env = Env { inputs: &inputs, ..self.env };
                 for (call, accumulator) in computed.aggregates.iter().zip(accumulators.iter_mut()) {
-                    match &call.arg {
-                        None => accumulator.add(Some(&[]))?,
-                        Some(arg) => match arg.evaluate(&env)? {
-                            Value::Bytes(bytes) => accumulator.add(Some(&bytes))?,
-                            Value::Null | Value::Unset => {}
-                        },
-                    }
+                    let args = call.args.iter().map(|arg| arg.evaluate(&env));
+                    let args = args.collect::<Result<SmallVec<[Value<'_>; 2]>, _>>()?;
+                    let values = args.iter().map(|arg| match arg {
+                        Value::Bytes(bytes) => Some(&**bytes),
+                        Value::Null | Value::Unset => None,
+                    });
+                    accumulator.add(&values.collect::<SmallVec<[Option<&[u8]>; 2]>>())?;
                 }
                 if first.is_none() {
                     *first = Some(inputs.into_iter().map(|input| input.map(Cow::into_owned)).collect());

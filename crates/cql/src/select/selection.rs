@@ -15,8 +15,9 @@ use protocol::{ColumnSpec, CqlError};
 use syntax::{CellTime, QualifiedName, SelectItem, Selection as Selectors, Selector, Term};
 
 use self::literals::{constant, constant_map, is_bare};
+use super::qualified::qualified;
 use crate::error::invalid;
-use crate::function::{self, Aggregate, Arg, Masker};
+use crate::function::{self, Aggregate, Arg, Called, Masker};
 use crate::restriction::ColumnRef;
 use crate::term::{Expr, Planner, SELECTION, is_assignable};
 
@@ -83,8 +84,8 @@ pub enum CellsOf {
 #[derive(Clone, Debug)]
 pub struct AggregateCall {
     pub aggregate: Aggregate,
-    /// `None` for an aggregate that counts rows whatever their content.
-    pub arg: Option<Expr>,
+    /// An aggregate that counts rows has a constant as its argument.
+    pub args: Vec<Expr>,
 }
 
 impl Selection {
@@ -104,7 +105,10 @@ impl Selection {
                     all.iter().map(|column| planner.spec(column.name(schema), column.ty(schema))).collect();
                 Ok(Self { columns, work: Work::Plain(all), is_all: true })
             }
-            Selectors::Items(items) => Self::of_items(planner, schema, items),
+            Selectors::Items(items) => {
+                let items = qualified(planner, items);
+                Self::of_items(planner, schema, &items)
+            }
         }
     }
 
@@ -283,9 +287,9 @@ impl Builder<'_, '_> {
         Expr::Input(self.inputs.len() - 1)
     }
 
-    fn aggregate(&mut self, aggregate: Aggregate, arg: Option<Expr>) -> Selected {
+    fn aggregate(&mut self, aggregate: Aggregate, args: Vec<Expr>) -> Selected {
         let ty = aggregate.result.clone();
-        self.aggregates.push(AggregateCall { aggregate, arg });
+        self.aggregates.push(AggregateCall { aggregate, args });
         let number = self.aggregates.len() - 1;
         Arg::Typed(self.input(Input::Aggregate(number)), ty)
     }
@@ -303,7 +307,7 @@ impl Builder<'_, '_> {
             Selector::Marker(marker) => term(Term::Marker(marker.clone())),
             Selector::CountRows(_) => {
                 self.check_not_inside("count")?;
-                Ok(self.aggregate(Aggregate::count_rows(), None))
+                Ok(self.aggregate(Aggregate::count_rows(), vec![Expr::constant(&[])]))
             }
             Selector::CellTime { what, of, .. } => self.cell_time(*what, of),
             Selector::Call { name, args, .. } => self.call(name, args),
@@ -419,13 +423,30 @@ impl Builder<'_, '_> {
 
     fn call(&mut self, name: &QualifiedName, args: &[Selector]) -> Result<Selected, CqlError> {
         let own = name.keyspace.as_ref().is_none_or(|keyspace| keyspace.text == "system");
-        if own && Aggregate::is_name(&name.name.text) {
+        let is_user = |name: &QualifiedName| {
+            let keyspace = name.keyspace.as_ref().map_or(&*self.planner.keyspace, |keyspace| &keyspace.text);
+            let catalog = self.planner.catalog;
+            catalog.functions(keyspace).any(|known| known.name == name.name.text)
+                || catalog.aggregates(keyspace).any(|known| known.name == name.name.text)
+        };
+        if own && Aggregate::is_name(&name.name.text) && !is_user(name) {
             return self.aggregate_call(&name.name.text, args);
         }
+        let aggregates = self.aggregates.len();
         let names: Vec<String> = args.iter().map(Selector::column_name).collect();
         let args = args.iter().map(|arg| self.select(arg)).collect::<Result<Vec<_>, _>>()?;
-        let (expr, ty) = function::call(self.planner, name, args, &names)?;
-        Ok(Arg::Typed(expr, ty))
+        match function::call(self.planner, name, args, &names)? {
+            Called::Value(expr, ty) => Ok(Arg::Typed(expr, ty)),
+            Called::Aggregate(aggregate, args) => {
+                self.check_not_inside(&name.name.text)?;
+                if self.aggregates.len() > aggregates {
+                    return invalid!(
+                        "aggregate functions cannot be used as arguments of aggregate functions"
+                    );
+                }
+                Ok(self.aggregate(aggregate, args))
+            }
+        }
     }
 
     fn aggregate_call(&mut self, name: &str, args: &[Selector]) -> Result<Selected, CqlError> {
@@ -441,7 +462,7 @@ impl Builder<'_, '_> {
         self.introspection = false;
         let (expr, ty) = prepared?;
         match Aggregate::named(name, Some(&ty)) {
-            Some(aggregate) => Ok(self.aggregate(aggregate, Some(expr))),
+            Some(aggregate) => Ok(self.aggregate(aggregate, vec![expr])),
             None => invalid!(
                 "Invalid call to function {name}, none of its type signatures match (it takes numbers, {} is of type {})",
                 arg.column_name(),

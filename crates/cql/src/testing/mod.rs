@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base::HashMap;
 use base::rng::Rng;
-use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, TableSettings};
+use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, Scripts, TableSettings};
 use model::{
     ClusteringKey, ClusteringRow, IndexTerms, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId,
     TableSchema,
@@ -50,6 +50,7 @@ pub struct MemoryCoordinator {
     checks_permissions: Cell<bool>,
     schema_rules: Cell<SchemaRules>,
     masks_columns: Cell<bool>,
+    scripts: RefCell<Option<Scripts>>,
 }
 
 impl MemoryCoordinator {
@@ -82,6 +83,7 @@ impl MemoryCoordinator {
             checks_permissions: Cell::new(false),
             schema_rules: Cell::default(),
             masks_columns: Cell::new(false),
+            scripts: RefCell::default(),
         }
     }
 
@@ -107,6 +109,11 @@ impl MemoryCoordinator {
     /// Whether columns are masked, as with `dynamic_data_masking_enabled`.
     pub fn set_masks_columns(&self, masks: bool) {
         self.masks_columns.set(masks);
+    }
+
+    /// Sets what runs the bodies of functions.
+    pub fn set_scripts(&self, scripts: Option<Scripts>) {
+        *self.scripts.borrow_mut() = scripts;
     }
 
     /// Limits the rows of a page, as storage with large rows does.
@@ -346,7 +353,7 @@ fn cut(
 
 impl Storage for MemoryCoordinator {
     fn catalog(&self) -> Catalog {
-        self.catalog.borrow().clone()
+        self.catalog.borrow().clone().with_scripts(self.scripts.borrow().clone())
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {

@@ -187,9 +187,8 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
             }
         }
         "system_key_directory" => Inert("without effect, since data are not encrypted on disk"),
-        // The functions that they would allow do not exist here.
         "allow_insecure_udfs" | "allow_extra_insecure_udfs" => {
-            Inert("without effect, since there are no user-defined functions")
+            Inert("without effect, since functions are written in Lua and have no access to anything")
         }
         "auth_superuser_name" if text == "cassandra" => {
             Inert("without effect, since the first superuser has this name anyway")

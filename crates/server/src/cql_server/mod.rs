@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use base::{HashMap, LogThrottle, broken};
-use catalog::Catalog;
+use catalog::{Catalog, Scripts};
 use cql::system::{ClientInfo, NodeInfo};
 use cql::{BatchLimits, BatchSeverity, ResultMemory};
 use engine::EngineError;
@@ -97,6 +97,8 @@ pub struct CqlOptions {
     pub checks_permissions: bool,
     /// Columns can be masked.
     pub masks_columns: bool,
+    /// Runs user-defined functions; `None` if they are not allowed.
+    pub scripts: Option<Scripts>,
     /// The node counts as all replicas of a keyspace.
     pub counts_as_all_replicas: bool,
     pub timeouts: Timeouts,
@@ -307,7 +309,8 @@ impl CqlShard {
     pub fn with_virtual_tables(&self, catalog: &Catalog) -> Catalog {
         let mut seen = self.seen_catalog.borrow_mut();
         if !seen.0.is_same(catalog) {
-            *seen = (catalog.clone(), catalog.with_virtual_tables());
+            let scripts = self.options.scripts.clone();
+            *seen = (catalog.clone(), catalog.with_virtual_tables().with_scripts(scripts));
         }
         seen.1.clone()
     }

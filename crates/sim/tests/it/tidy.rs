@@ -63,6 +63,7 @@ const SHARD_CODE: &[&str] = &[
     "crates/sstable/src/",
     "crates/protocol/src/",
     "crates/syntax/src/",
+    "crates/udf/src/",
     "crates/cql/src/",
     "crates/engine/src/",
     "crates/runtime/src/shard/",

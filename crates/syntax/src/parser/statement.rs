@@ -41,6 +41,9 @@ impl Parser<'_> {
         if let Some(statement) = self.create_access()? {
             return Ok(statement);
         }
+        if self.at_function() {
+            return self.create_function_or_aggregate();
+        }
         if self.at_index() {
             return Ok(Statement::CreateIndex(Box::new(self.create_index()?)));
         }
@@ -80,6 +83,12 @@ impl Parser<'_> {
         }
         if self.eat_keyword(Keyword::Index) {
             return Ok(Statement::DropIndex(self.drop_index()?));
+        }
+        if self.eat_keyword(Keyword::Function) {
+            return Ok(Statement::DropFunction(self.drop_function()?));
+        }
+        if self.eat_keyword(Keyword::Aggregate) {
+            return Ok(Statement::DropAggregate(self.drop_function()?));
         }
         match self.kind_of_thing() {
             Some(Thing::Keyspace) => Ok(Statement::DropKeyspace(self.drop_keyspace()?)),

@@ -29,6 +29,8 @@ impl Node {
         let make = |access: &mut Access| access.create_role("cassandra", superuser, false);
         node.set_catalog(catalog.change_access(make).unwrap().0);
         node.set_user(Some("cassandra"));
+        let lua = udf::LuaEngine::new(udf::Limits::default());
+        node.set_scripts(Some(catalog::Scripts(std::sync::Arc::new(lua))));
         Self(node)
     }
 
