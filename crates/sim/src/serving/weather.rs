@@ -89,6 +89,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         passwords: None,
         checks_permissions: false,
         masks_columns: false,
+        scripts: None,
         counts_as_all_replicas: false,
         timeouts: Timeouts {
             read_us: 2_000_000,
