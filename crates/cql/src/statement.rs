@@ -442,7 +442,8 @@ pub fn check_batch_consistency(
 /// Executes a batch of the protocol: prepared statements, each with its bound values.
 ///
 /// # Errors
-/// The user lacks a permission, a statement is not a modification, the bound values do not fit, or the storage fails.
+/// The user lacks a permission, a statement is not a modification, the bound values do not fit, or the
+/// storage fails.
 pub async fn execute_batch<C: Coordinator>(
     coordinator: &C,
     batch_type: BatchType,

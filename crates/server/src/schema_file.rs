@@ -2,8 +2,9 @@
 //! contain only types.
 //!
 //! `cql` itself executes CREATE KEYSPACE, CREATE TYPE, CREATE TABLE, ALTER and DROP in memory. A keyspace
-//! that is named but not created is made. Statements on indexes and on user-defined functions are skipped: nothing
-//! here has an index or calls a function, and files of Cassandra have kinds that are not built. Statements that read or write data are refused.
+//! that is named but not created is made. Statements on indexes and on user-defined functions are skipped:
+//! nothing here has an index or calls a function, and files of Cassandra have kinds that are not built.
+//! Statements that read or write data are refused.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;

@@ -32,7 +32,7 @@ use crate::system::{self, system_table};
 
 /// A system table, in the order in which additions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum SystemTable {
     ColumnIds,
     IndexIds,
     Types,
@@ -60,7 +60,7 @@ pub(crate) enum Place {
 /// The attribute of a role that contains the name of its level.
 pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
-impl Place {
+impl SystemTable {
     /// The tables whose rows make up a catalog.
     pub(crate) const STORED: [Self; 16] = [
         Self::ColumnIds,
@@ -139,18 +139,18 @@ impl Place {
     }
 }
 
-/// Identifies a row by table, partition key and clustering key. All key columns are text, but for the argument
-/// types of functions and aggregates, a list that is here the rest of the clustering key.
+/// Identifies a row by table, partition key and clustering key. All key columns are text, but for the
+/// argument types of functions and aggregates, a list that is here the rest of the clustering key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowKey {
-    pub(crate) place: Place,
+    pub(crate) place: SystemTable,
     pub(crate) partition: Vec<String>,
     /// Empty for a static row, and for a row of a table without clustering columns.
     pub(crate) clustering: Vec<String>,
 }
 
 impl RowKey {
-    pub(crate) fn new(place: Place, partition: &[&str], clustering: &[&str]) -> Self {
+    pub(crate) fn new(place: SystemTable, partition: &[&str], clustering: &[&str]) -> Self {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         Self { place, partition: owned(partition), clustering: owned(clustering) }
     }
@@ -182,10 +182,10 @@ pub fn mutations_for(old: &Catalog, new: &Catalog, timestamp_us: i64, now_s: u32
 }
 
 /// Mutations by table and partition.
-type Batch = BTreeMap<(Place, Vec<String>), Mutation>;
+type Batch = BTreeMap<(SystemTable, Vec<String>), Mutation>;
 
 struct Writer {
-    schemas: BTreeMap<Place, Arc<TableSchema>>,
+    schemas: BTreeMap<SystemTable, Arc<TableSchema>>,
     timestamp_us: i64,
     /// Deletes the contents from before this change.
     before: Tombstone,
@@ -196,7 +196,8 @@ struct Writer {
 impl Writer {
     fn new(timestamp_us: i64, now_s: u32) -> Self {
         assert!(timestamp_us > i64::MIN + 1, "deletions are a microsecond older, and that must be a time");
-        let places = Place::BY_KEYSPACE.into_iter().chain(Place::OF_TABLE).chain(Place::OF_ACCESS);
+        let places =
+            SystemTable::BY_KEYSPACE.into_iter().chain(SystemTable::OF_TABLE).chain(SystemTable::OF_ACCESS);
         Self {
             schemas: places.map(|place| (place, system_table(place.table_name()))).collect(),
             timestamp_us,
@@ -207,12 +208,12 @@ impl Writer {
     }
 
     fn finish(self) -> Vec<Mutation> {
-        // Batches are sorted by `Place`: additions from the inside out, removals in reverse order.
+        // Batches are sorted by `SystemTable`: additions from the inside out, removals in reverse order.
         self.additions.into_values().chain(self.removals.into_values().rev()).collect()
     }
 
     fn create_keyspace(&mut self, new: &Entry) {
-        for place in Place::BY_KEYSPACE {
+        for place in SystemTable::BY_KEYSPACE {
             addition(self, place, &[&new.keyspace.name]).partition.tombstone = self.before;
         }
         self.put_all(rows_of_keyspace(new));
@@ -222,7 +223,7 @@ impl Writer {
     }
 
     fn drop_keyspace(&mut self, old: &Entry) {
-        for place in Place::BY_KEYSPACE {
+        for place in SystemTable::BY_KEYSPACE {
             removal(self, place, &[&old.keyspace.name]).partition.tombstone = self.before;
         }
         for table in old.tables.values() {
@@ -250,13 +251,13 @@ impl Writer {
     fn create_table(&mut self, table: &Table, delete_before: bool) {
         let (keyspace, name) = (&table.schema.keyspace, &table.schema.name);
         if delete_before {
-            for place in Place::BY_TABLE {
+            for place in SystemTable::BY_TABLE {
                 let range = ClusteringRange::of_prefix(prefix([name]));
                 let before = self.before;
                 addition(self, place, &[keyspace]).delete_range(range, before);
             }
         }
-        for place in Place::OF_TABLE {
+        for place in SystemTable::OF_TABLE {
             addition(self, place, &[keyspace, name]).partition.tombstone = self.before;
         }
         self.put_all(rows_of_table(table));
@@ -264,7 +265,7 @@ impl Writer {
 
     fn drop_table(&mut self, table: &Table) {
         let (keyspace, name) = (&table.schema.keyspace, &table.schema.name);
-        for place in Place::BY_TABLE {
+        for place in SystemTable::BY_TABLE {
             let range = ClusteringRange::of_prefix(prefix([name]));
             let before = self.before;
             removal(self, place, &[keyspace]).delete_range(range, before);
@@ -274,7 +275,7 @@ impl Writer {
 
     fn drop_ids(&mut self, table: &Table) {
         let partition = [table.schema.keyspace.as_str(), &table.schema.name];
-        for place in Place::OF_TABLE {
+        for place in SystemTable::OF_TABLE {
             removal(self, place, &partition).partition.tombstone = self.before;
         }
     }
@@ -335,18 +336,26 @@ impl Writer {
     }
 }
 
-fn addition<'a>(writer: &'a mut Writer, place: Place, partition: &[impl AsRef<str>]) -> &'a mut Mutation {
+fn addition<'a>(
+    writer: &'a mut Writer,
+    place: SystemTable,
+    partition: &[impl AsRef<str>],
+) -> &'a mut Mutation {
     mutation_in(&mut writer.additions, &writer.schemas, place, partition)
 }
 
-fn removal<'a>(writer: &'a mut Writer, place: Place, partition: &[impl AsRef<str>]) -> &'a mut Mutation {
+fn removal<'a>(
+    writer: &'a mut Writer,
+    place: SystemTable,
+    partition: &[impl AsRef<str>],
+) -> &'a mut Mutation {
     mutation_in(&mut writer.removals, &writer.schemas, place, partition)
 }
 
 fn mutation_in<'a>(
     batch: &'a mut Batch,
-    schemas: &BTreeMap<Place, Arc<TableSchema>>,
-    place: Place,
+    schemas: &BTreeMap<SystemTable, Arc<TableSchema>>,
+    place: SystemTable,
     partition: &[impl AsRef<str>],
 ) -> &'a mut Mutation {
     let names: Vec<String> = partition.iter().map(|name| name.as_ref().to_string()).collect();
@@ -393,7 +402,7 @@ fn rows_of_access(access: &Access) -> Rows {
         if level.workload != Workload::Unspecified {
             fields.push(("workload_type", text(level.workload.name())));
         }
-        rows.insert(RowKey::new(Place::ServiceLevels, &[name], &[]), fields);
+        rows.insert(RowKey::new(SystemTable::ServiceLevels, &[name], &[]), fields);
     }
     for (name, role) in &access.roles {
         let mut fields = vec![
@@ -404,13 +413,13 @@ fn rows_of_access(access: &Access) -> Rows {
         if !role.member_of.is_empty() {
             fields.push(("member_of", CqlValue::Set(role.member_of.iter().map(|of| text(of)).collect())));
         }
-        rows.insert(RowKey::new(Place::Roles, &[name], &[]), fields);
+        rows.insert(RowKey::new(SystemTable::Roles, &[name], &[]), fields);
         for of in &role.member_of {
-            rows.insert(RowKey::new(Place::RoleMembers, &[of], &[name]), vec![]);
+            rows.insert(RowKey::new(SystemTable::RoleMembers, &[of], &[name]), vec![]);
         }
         if let Some(level) = &role.service_level {
             rows.insert(
-                RowKey::new(Place::RoleAttributes, &[name], &[SERVICE_LEVEL]),
+                RowKey::new(SystemTable::RoleAttributes, &[name], &[SERVICE_LEVEL]),
                 vec![("value", text(level))],
             );
         }
@@ -419,9 +428,9 @@ fn rows_of_access(access: &Access) -> Rows {
             let mut names: Vec<_> = permissions.iter().map(Permission::name).collect();
             names.sort_unstable();
             let names = CqlValue::Set(names.into_iter().map(text).collect());
-            let key = RowKey::new(Place::RolePermissions, &[name], &[resource]);
+            let key = RowKey::new(SystemTable::RolePermissions, &[name], &[resource]);
             rows.insert(key, vec![("permissions", names)]);
-            rows.insert(RowKey::new(Place::ResourceRoles, &[resource], &[name]), vec![]);
+            rows.insert(RowKey::new(SystemTable::ResourceRoles, &[resource], &[name]), vec![]);
         }
     }
     rows
@@ -440,20 +449,20 @@ fn rows_of_keyspace(entry: &Entry) -> Rows {
         ("replication", text_map(&keyspace.replication)),
         ("messina_options", text_map(&keyspace.others)),
     ];
-    let mut rows = Rows::from([(RowKey::new(Place::Keyspaces, &[&keyspace.name], &[]), fields)]);
+    let mut rows = Rows::from([(RowKey::new(SystemTable::Keyspaces, &[&keyspace.name], &[]), fields)]);
     for user in entry.types.values() {
         let UserType { keyspace, name, fields } = &**user;
         let names = fields.iter().map(|field| text(&field.name)).collect();
         let types = fields.iter().map(|field| text(&field.field_type.to_cql())).collect();
         let fields = vec![("field_names", CqlValue::List(names)), ("field_types", CqlValue::List(types))];
-        rows.insert(RowKey::new(Place::Types, &[keyspace], &[name]), fields);
+        rows.insert(RowKey::new(SystemTable::Types, &[keyspace], &[name]), fields);
     }
     rows.extend(entry.functions.functions.iter().map(|function| row_of_function(function)));
     rows.extend(entry.functions.aggregates.iter().map(|aggregate| row_of_aggregate(aggregate)));
     rows
 }
 
-fn key_with_types(place: Place, keyspace: &str, name: &str, types: &[CqlType]) -> RowKey {
+fn key_with_types(place: SystemTable, keyspace: &str, name: &str, types: &[CqlType]) -> RowKey {
     let clustering = std::iter::once(name.to_string()).chain(type_names(types)).collect();
     RowKey { place, partition: vec![keyspace.to_string()], clustering }
 }
@@ -468,7 +477,7 @@ fn row_of_function(function: &UserFunction) -> (RowKey, Fields) {
         ("return_type", text(&function.returns.to_cql())),
         ("called_on_null_input", CqlValue::Boolean(function.called_on_null)),
     ];
-    (key_with_types(Place::Functions, keyspace, name, argument_types), fields)
+    (key_with_types(SystemTable::Functions, keyspace, name, argument_types), fields)
 }
 
 fn row_of_aggregate(aggregate: &UserAggregate) -> (RowKey, Fields) {
@@ -480,14 +489,14 @@ fn row_of_aggregate(aggregate: &UserAggregate) -> (RowKey, Fields) {
     ];
     fields.extend(aggregate.final_function.iter().map(|last| ("final_func", text(&last.name))));
     fields.extend(aggregate.initial_literal().map(|literal| ("initcond", CqlValue::Text(literal))));
-    (key_with_types(Place::Aggregates, keyspace, name, argument_types), fields)
+    (key_with_types(SystemTable::Aggregates, keyspace, name, argument_types), fields)
 }
 
 fn rows_of_table(table: &Table) -> Rows {
     let schema = &table.schema;
     let (keyspace, name) = (schema.keyspace.as_str(), schema.name.as_str());
     let mut rows = Rows::new();
-    rows.insert(RowKey::new(Place::Tables, &[keyspace], &[name]), table_fields(table));
+    rows.insert(RowKey::new(SystemTable::Tables, &[keyspace], &[name]), table_fields(table));
     for (kind, keys) in [("partition_key", &schema.partition_key), ("clustering", &schema.clustering)] {
         for (position, KeyColumn { name: column, ty }) in (0..).zip(keys) {
             let order = match (kind, ty.is_reversed()) {
@@ -496,13 +505,13 @@ fn rows_of_table(table: &Table) -> Rows {
                 (_, false) => "asc",
             };
             let fields = column_fields(column, kind, position, order, ty.to_cql());
-            rows.insert(RowKey::new(Place::Columns, &[keyspace], &[name, column]), fields);
+            rows.insert(RowKey::new(SystemTable::Columns, &[keyspace], &[name, column]), fields);
         }
     }
-    let ids_key = |column: &str| RowKey::new(Place::ColumnIds, &[keyspace, name], &[column]);
+    let ids_key = |column: &str| RowKey::new(SystemTable::ColumnIds, &[keyspace, name], &[column]);
     for column in schema.columns() {
         let fields = column_fields(&column.name, kind_name(column.kind), -1, "none", column.ty.to_cql());
-        rows.insert(RowKey::new(Place::Columns, &[keyspace], &[name, &column.name]), fields);
+        rows.insert(RowKey::new(SystemTable::Columns, &[keyspace], &[name, &column.name]), fields);
         rows.insert(ids_key(&column.name), vec![("column_id", int(column.id.0))]);
     }
     for dropped in &schema.dropped {
@@ -511,7 +520,7 @@ fn rows_of_table(table: &Table) -> Rows {
             ("kind", text(kind_name(dropped.kind))),
             ("type", text(&dropped.ty.to_cql())),
         ];
-        rows.insert(RowKey::new(Place::DroppedColumns, &[keyspace], &[name, &dropped.name]), fields);
+        rows.insert(RowKey::new(SystemTable::DroppedColumns, &[keyspace], &[name, &dropped.name]), fields);
         let exact = ("dropped_time_us", CqlValue::BigInt(dropped.dropped_time_us));
         let row = rows.entry(ids_key(&dropped.name)).or_default();
         row.extend(dropped.id.map(|id| ("column_id", int(id.0))));
@@ -522,15 +531,15 @@ fn rows_of_table(table: &Table) -> Rows {
             ("kind", text(indexes::kind_name(index.kind))),
             ("options", text_map(&index_options(index))),
         ];
-        rows.insert(RowKey::new(Place::Indexes, &[keyspace], &[name, &index.name]), fields);
+        rows.insert(RowKey::new(SystemTable::Indexes, &[keyspace], &[name, &index.name]), fields);
         let id = vec![("index_id", CqlValue::Uuid(index.id.into_bytes()))];
-        rows.insert(RowKey::new(Place::IndexIds, &[keyspace, name], &[&index.name]), id);
+        rows.insert(RowKey::new(SystemTable::IndexIds, &[keyspace, name], &[&index.name]), id);
     }
     for (column, mask) in &table.settings.masks {
-        rows.insert(RowKey::new(Place::ColumnMasks, &[keyspace], &[name, column]), mask_fields(mask));
+        rows.insert(RowKey::new(SystemTable::ColumnMasks, &[keyspace], &[name, column]), mask_fields(mask));
     }
     let bound = vec![("id_bound", int(schema.column_id_bound()))];
-    rows.insert(RowKey::new(Place::ColumnIds, &[keyspace, name], &[]), bound);
+    rows.insert(RowKey::new(SystemTable::ColumnIds, &[keyspace, name], &[]), bound);
     rows
 }
 

@@ -356,7 +356,7 @@ fn what_is_written_is_read_back_step_by_step() {
 }
 
 #[test]
-fn writes_cut_short_leave_a_catalog_from_which_life_goes_on() {
+fn interrupted_writes_leave_a_usable_catalog() {
     let mut between = 0;
     for seed in 1000..1300 {
         let mut rng = Rng::new(seed);

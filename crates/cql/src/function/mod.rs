@@ -69,7 +69,7 @@ pub fn prepare(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = resolve_term(planner, term, wanted)?;
-    apply(planner, &signature, arguments(term), Place::Term)
+    apply(planner, &signature, arguments(term), CallSite::Term)
 }
 
 /// Returns the type of a call, a cast or an arithmetic term, independent of its place.
@@ -126,9 +126,12 @@ pub fn call(
     if let Some(UserCall::Aggregate(aggregate)) = &signature.user {
         planner.calls.extend(signature.user.clone());
         let aggregate = Aggregate::user(aggregate, planner.catalog.scripts());
-        return Ok(Called::Aggregate(aggregate, arguments_of(planner, &signature, args, Place::Selection)?));
+        return Ok(Called::Aggregate(
+            aggregate,
+            arguments_of(planner, &signature, args, CallSite::Selection)?,
+        ));
     }
-    let (expr, ty) = apply(planner, &signature, args, Place::Selection)?;
+    let (expr, ty) = apply(planner, &signature, args, CallSite::Selection)?;
     Ok(Called::Value(expr, ty))
 }
 
@@ -144,7 +147,7 @@ pub fn cast(planner: &mut Planner<'_>, arg: Arg<'_>, ty: &TypeName) -> Result<(E
         }
     }
     let signature = resolve_cast(planner, &arg, ty)?;
-    apply(planner, &signature, vec![arg], Place::Selection)
+    apply(planner, &signature, vec![arg], CallSite::Selection)
 }
 
 /// Prepares `left op right` in a selection. Error messages call the operands by `names`.
@@ -158,7 +161,7 @@ pub fn arithmetic(
     names: [&str; 2],
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve(planner, op, &args, names, None)?;
-    apply(planner, &signature, args.into(), Place::Selection)
+    apply(planner, &signature, args.into(), CallSite::Selection)
 }
 
 /// Prepares `-arg` in a selection.
@@ -171,7 +174,7 @@ pub fn negate(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve_negate(planner, &arg, wanted)?;
-    apply(planner, &signature, vec![arg], Place::Selection)
+    apply(planner, &signature, vec![arg], CallSite::Selection)
 }
 
 /// Prepares the mask of a column of type `column`. Returns it with the type of its results; `None` if the
@@ -191,7 +194,7 @@ pub fn column_mask(
     if signature.user.is_some() || !mask::is_mask(&name.name.text) {
         return Ok(None);
     }
-    let (expr, result) = apply(planner, &signature, args, Place::Term)?;
+    let (expr, result) = apply(planner, &signature, args, CallSite::Term)?;
     let Expr::Call(call) = expr else {
         return Err(CqlError::Server(format!("the mask {} is no call", signature.name)));
     };
@@ -283,7 +286,8 @@ fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<S
     }
 }
 
-/// The name as written in the text: `ks.f` or `f`. A keyspace that `select/qualified.rs` has added is left out.
+/// The name as written in the text: `ks.f` or `f`. A keyspace that `select/qualified.rs` has added is left
+/// out.
 fn written(name: &QualifiedName) -> String {
     match &name.keyspace {
         Some(keyspace) if keyspace.span.start != name.name.span.start => {
@@ -295,7 +299,7 @@ fn written(name: &QualifiedName) -> String {
 
 /// The clause that contains a call. It determines the names of bind markers in the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CallSite {
     Term,
     Selection,
 }
@@ -304,13 +308,13 @@ fn arguments_of(
     planner: &mut Planner<'_>,
     signature: &Signature,
     args: Vec<Arg<'_>>,
-    place: Place,
+    place: CallSite,
 ) -> Result<Vec<Expr>, CqlError> {
     let mut prepared = Vec::with_capacity(args.len());
     for (number, (arg, ty)) in args.into_iter().zip(&signature.args).enumerate() {
         prepared.push(match arg {
             Arg::Typed(expr, _) => expr,
-            Arg::Term(term) if place == Place::Selection => planner.term(&term, SELECTION, ty)?,
+            Arg::Term(term) if place == CallSite::Selection => planner.term(&term, SELECTION, ty)?,
             Arg::Term(term) => {
                 let name = format!("arg{number}({})", resolve::full_name(&signature.name));
                 planner.term(&term, &name, ty)?
@@ -324,7 +328,7 @@ fn apply(
     planner: &mut Planner<'_>,
     signature: &Signature,
     args: Vec<Arg<'_>>,
-    place: Place,
+    place: CallSite,
 ) -> Result<(Expr, CqlType), CqlError> {
     let prepared = arguments_of(planner, signature, args, place)?;
     planner.calls.extend(signature.user.clone());

@@ -25,13 +25,13 @@ use crate::term::{Expr, Planner, SELECTION, is_assignable};
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub columns: Vec<ColumnSpec>,
-    pub work: Work,
+    pub computation: RowComputation,
     is_all: bool,
 }
 
 /// The computation for each row.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum RowComputation {
     /// Columns copied without change.
     Plain(Vec<ColumnRef>),
     Computed(Computed),
@@ -103,7 +103,7 @@ impl Selection {
                 let all = ColumnRef::all(schema);
                 let columns =
                     all.iter().map(|column| planner.spec(column.name(schema), column.ty(schema))).collect();
-                Ok(Self { columns, work: Work::Plain(all), is_all: true })
+                Ok(Self { columns, computation: RowComputation::Plain(all), is_all: true })
             }
             Selectors::Items(items) => {
                 let items = qualified(planner, items);
@@ -131,7 +131,7 @@ impl Selection {
             for (item, column) in items.iter().zip(&refs) {
                 columns.push(planner.spec(&item.column_name(), column.ty(schema)));
             }
-            return Ok(Self { columns, work: Work::Plain(refs), is_all: false });
+            return Ok(Self { columns, computation: RowComputation::Plain(refs), is_all: false });
         }
         let mut builder =
             Builder { planner, schema, inputs: vec![], aggregates: vec![], introspection: false };
@@ -155,14 +155,14 @@ impl Selection {
         }
         let Builder { inputs, aggregates, .. } = builder;
         let computed = Computed { inputs, outputs, aggregates, json: None };
-        Ok(Self { columns, work: Work::Computed(computed), is_all: false })
+        Ok(Self { columns, computation: RowComputation::Computed(computed), is_all: false })
     }
 
     /// Converts the selection to that of SELECT JSON, with a single text column.
     pub fn into_json(self, planner: &Planner<'_>) -> Self {
-        let mut computed = match self.work {
-            Work::Computed(computed) => computed,
-            Work::Plain(columns) => Computed {
+        let mut computed = match self.computation {
+            RowComputation::Computed(computed) => computed,
+            RowComputation::Plain(columns) => Computed {
                 outputs: (0..columns.len()).map(Expr::Input).collect(),
                 inputs: columns.into_iter().map(Input::Value).collect(),
                 aggregates: vec![],
@@ -182,7 +182,11 @@ impl Selection {
             JsonField { name, ty }
         };
         computed.json = Some(self.columns.into_iter().map(field).collect());
-        Self { columns: vec![planner.spec("[json]", &CqlType::Text)], work: Work::Computed(computed), ..self }
+        Self {
+            columns: vec![planner.spec("[json]", &CqlType::Text)],
+            computation: RowComputation::Computed(computed),
+            ..self
+        }
     }
 
     /// Prepares one selector as a term. Its inputs are the values of the returned columns, in this order.
@@ -205,14 +209,14 @@ impl Selection {
     }
 
     pub fn is_aggregate(&self) -> bool {
-        matches!(&self.work, Work::Computed(computed) if !computed.aggregates.is_empty())
+        matches!(&self.computation, RowComputation::Computed(computed) if !computed.aggregates.is_empty())
     }
 
     /// The columns that the selection reads.
     pub fn reads(&self) -> Vec<ColumnRef> {
-        match &self.work {
-            Work::Plain(columns) => columns.clone(),
-            Work::Computed(computed) => computed
+        match &self.computation {
+            RowComputation::Plain(columns) => columns.clone(),
+            RowComputation::Computed(computed) => computed
                 .inputs
                 .iter()
                 .filter_map(|input| match input {

@@ -90,7 +90,7 @@ impl Schedule {
     }
 
     /// Whether the interval [`ASK_ALL_US`] is over.
-    pub(super) fn is_ask_due(&self, now_us: u64) -> bool {
+    pub(super) fn is_poll_due(&self, now_us: u64) -> bool {
         now_us >= self.last_ask_us.get() + ASK_ALL_US
     }
 

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use compaction::garbage::Granularity;
 use model::TableId;
+use reports::EndedCompaction;
 use runtime::{CpuGroup, Shard};
 use sstable::name::{Component, SSTableName};
 
 use super::{flush, of_all, on_all};
-use crate::compaction::Ended;
 use crate::compaction::report::CompactionReport;
 use crate::error::EngineError;
 use crate::shard::EngineShard;
@@ -177,6 +177,6 @@ pub async fn report(shard: &Shard) -> Result<Vec<CompactionReport>, EngineError>
 }
 
 /// Compactions of all shards that ended well, oldest first.
-pub fn history(shard: &Shard) -> Result<Vec<Ended>, EngineError> {
+pub fn history(shard: &Shard) -> Result<Vec<EndedCompaction>, EngineError> {
     Ok(EngineShard::of(shard)?.compactions().history().all())
 }

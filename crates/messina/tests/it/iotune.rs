@@ -31,7 +31,7 @@ fn a_disk_is_measured_and_nothing_is_left() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_at_once() {
+fn an_unwritable_output_is_reported_at_once() {
     let dir = Dir::new("iotune-refused");
     let data = dir.0.to_str().unwrap();
     let (status, text) = output(&["iotune", "--dir", data, "--output", "/no/such/place/io.yaml"]);

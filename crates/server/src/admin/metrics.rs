@@ -13,7 +13,7 @@ use runtime::{GroupStats, IoStats};
 use sstable::pool::{CacheClass, ClassStats};
 
 use crate::cql_server::LevelReport;
-use crate::node::Mode;
+use crate::managed_node::Mode;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 

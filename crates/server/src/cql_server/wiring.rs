@@ -319,8 +319,8 @@ fn listened(
 fn settings(config: &Config) -> BTreeMap<String, SettingInfo> {
     let mut config = config.clone();
     let setting = |option: &OptionDef| {
-        let kind = (option.at)(&mut config).kind();
-        let value = (option.at)(&mut config).show();
+        let kind = (option.target)(&mut config).kind();
+        let value = (option.target)(&mut config).show();
         (option.name.to_string(), SettingInfo { value, kind })
     };
     OPTIONS.iter().map(setting).collect()

@@ -181,7 +181,7 @@ fn other_formats() {
 }
 
 #[test]
-fn a_script_stops_at_the_first_error_and_says_where() {
+fn a_script_stops_at_the_first_error_and_shows_its_position() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     let server = FakeServer::start(ProtocolVersion::V5, move |asked| {
@@ -239,7 +239,7 @@ fn rows_wider_than_the_terminal_are_expanded_on_request() {
 }
 
 #[test]
-fn settings_are_said_and_sent() {
+fn settings_are_printed_and_sent() {
     let server = FakeServer::start(ProtocolVersion::V4, |asked| {
         assert_eq!(asked.consistency, "LOCAL_QUORUM");
         Answer::Void
@@ -323,7 +323,7 @@ fn an_answer_that_is_late_is_not_the_next_one() {
 }
 
 #[test]
-fn errors_of_connections_say_what_to_do() {
+fn errors_of_connections_state_the_next_step() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let failure = Session::open(target(free)).err().unwrap().to_string();
     assert_eq!(failure, format!("no server listens on 127.0.0.1:{free}: start one with: messina"));
@@ -365,7 +365,7 @@ fn names_are_read_from_the_schema_tables() {
 }
 
 #[test]
-fn a_trace_that_nobody_kept_is_said() {
+fn a_missing_trace_is_reported() {
     let server = FakeServer::start(ProtocolVersion::V5, |asked| match asked.text.contains("system_traces") {
         true => Answer::Error(CqlError::Invalid("no system_traces".to_string())),
         false => Answer::Void,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use catalog::{Catalog, Permission, Resource};
 use syntax::{AccessStatement, Statement, parse};
 
-use super::Node;
+use super::TestNode;
 use crate::Storage;
 
 type Need = (Permission, Resource);
@@ -216,7 +216,7 @@ const KINDS: usize = 43;
 
 /// The catalog of every run.
 fn start() -> Catalog {
-    let node = Node::new();
+    let node = TestNode::new();
     for text in [
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
         "CREATE KEYSPACE ks2 WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -248,7 +248,7 @@ fn check(catalog: &Catalog, text: &str, needs: &[Need], refusal: &Refusal, grant
             access.grant([*permission].into_iter().collect(), resource, "bob").map(|_| ())
         })
     };
-    let node = Node::new();
+    let node = TestNode::new();
     node.0.set_catalog(catalog.change_access(grant).unwrap().0);
     node.0.set_checks_permissions(true);
     node.0.set_user(Some("bob"));

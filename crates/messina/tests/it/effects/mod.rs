@@ -181,7 +181,12 @@ fn every_option_that_acts_has_a_row() {
             && notes.is_empty()
         {
             let mut default = server::config::Config::default();
-            assert_ne!((option.at)(&mut config).show(), (option.at)(&mut default).show(), "{}", option.name);
+            assert_ne!(
+                (option.target)(&mut config).show(),
+                (option.target)(&mut default).show(),
+                "{}",
+                option.name
+            );
         }
     }
 }

@@ -34,7 +34,7 @@ pub struct Write {
 }
 
 /// See the head of this file.
-pub struct KnownTable {
+pub struct TableModel {
     pub schema: Arc<TableSchema>,
     /// Writes that are present for good, merged.
     settled: MemorySource,
@@ -52,7 +52,7 @@ pub struct KnownTable {
     present: MemorySource,
 }
 
-impl KnownTable {
+impl TableModel {
     pub fn new(schema: Arc<TableSchema>) -> Self {
         Self {
             schema,
@@ -172,7 +172,7 @@ impl KnownTable {
             let wanted = content::marks(&self.schema, &expected);
             let mut lost: Vec<i32> = wanted.difference(&seen).copied().collect();
             lost.sort_unstable();
-            let told: Vec<String> = lost.iter().map(|seq| self.tell(*seq)).collect();
+            let told: Vec<String> = lost.iter().map(|seq| self.describe(*seq)).collect();
             return Err(format!("{difference}\n  {}", told.join("\n  ")));
         }
         // The restart has settled a failed truncate.
@@ -183,7 +183,7 @@ impl KnownTable {
     }
 
     /// Describes the state of a missing write.
-    fn tell(&self, seq: i32) -> String {
+    fn describe(&self, seq: i32) -> String {
         match self.writes.iter().find(|write| write.seq == seq) {
             Some(write) => format!(
                 "write {seq} to {}: answered at {:?}, acknowledged {}, synced {}",
@@ -227,7 +227,7 @@ impl KnownTable {
 
     /// Compares a partition that was read whole in one page during writes: writes acknowledged before the
     /// read began must be present; later ones may be, each whole.
-    pub fn compare_meanwhile(
+    pub fn compare_during_writes(
         &self,
         key: &PartitionKey,
         found: &[PartitionPage],

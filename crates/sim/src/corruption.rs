@@ -67,7 +67,7 @@ pub fn damage(rng: &mut Rng, disk: &SimDisk, keyspace_dir: &Path) -> Vec<Damaged
 }
 
 /// Restores the content of the damaged files that still exist.
-pub fn put_right(disk: &SimDisk, damaged: Vec<Damaged>) {
+pub fn repair(disk: &SimDisk, damaged: Vec<Damaged>) {
     for Damaged { path, was, .. } in damaged {
         if disk.read(&path).is_ok() {
             disk.write(&path, &was).expect("a file that is there can be written");

@@ -25,7 +25,7 @@ pub struct NodeOptions {
 }
 
 /// A running node; killed when dropped.
-pub struct Node {
+pub struct NodeProcess {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
     ready: mpsc::Receiver<()>,
@@ -48,7 +48,7 @@ impl NodeOptions {
 
     /// Starts a node without waiting for it.
     #[allow(clippy::disallowed_methods, reason = "the log of the process is read while it is written")]
-    pub fn start(&self) -> Result<Node, String> {
+    pub fn start(&self) -> Result<NodeProcess, String> {
         let [cql_port, api_port] = free_ports()?;
         let mut command = Command::new(&self.messina);
         command.arg("--data-dir").arg(&self.dir);
@@ -71,7 +71,7 @@ impl NodeOptions {
         let mut child =
             spawned.map_err(|error| format!("cannot start {}: {error}", self.messina.display()))?;
         let log = Arc::new(Mutex::new(vec![]));
-        let (tell, ready) = mpsc::channel();
+        let (describe, ready) = mpsc::channel();
         let lines = BufReader::new(child.stderr.take().expect("asked for")).lines();
         let kept = log.clone();
         std::thread::spawn(move || {
@@ -80,11 +80,11 @@ impl NodeOptions {
                 kept.lock().expect("no thread panics while it holds the lock").push(line);
                 if is_ready {
                     // The node may have been killed meanwhile.
-                    let _ = tell.send(());
+                    let _ = describe.send(());
                 }
             }
         });
-        Ok(Node { child, log, ready, cql_port, api_port })
+        Ok(NodeProcess { child, log, ready, cql_port, api_port })
     }
 }
 
@@ -99,7 +99,7 @@ fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     Ok(ports)
 }
 
-impl Node {
+impl NodeProcess {
     /// # Errors
     /// The node ended, or takes too long; with the end of its log.
     pub fn wait_until_ready(&mut self) -> Result<(), String> {
@@ -126,7 +126,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         // The process may have ended already.
         let _ = self.child.kill();

@@ -10,12 +10,13 @@ use compaction::garbage::shadows_of_plan;
 use compaction::weight::Weight;
 use compaction::{Finished, Plan, Reason};
 use log::{debug, error, info, warn};
+use reports::EndedCompaction;
 use runtime::{CpuGroup, JoinHandle};
 use sstable::read::SSTable;
 
 use super::compaction_log::LoggedJob;
 use super::error::JobError;
-use super::history::{Ended, time_uuid};
+use super::history::time_uuid;
 use super::job::{self, Control, JobInput, JobStats, Shadow};
 use super::manager::Manager;
 use super::purge::Blocker;
@@ -187,7 +188,7 @@ impl Manager {
             let ended = match &result {
                 Ok(done) => {
                     if let Some((plan, input_level)) = &planned {
-                        this.tell_strategy(&managed, plan, *input_level, done);
+                        this.notify_strategy(&managed, plan, *input_level, done);
                     }
                     this.succeeded(&managed, input_sstables, &running, done);
                     Ok(())
@@ -212,7 +213,7 @@ impl Manager {
         }))
     }
 
-    fn tell_strategy(&self, managed: &TableState, plan: &Plan, input_level: u32, done: &JobStats) {
+    fn notify_strategy(&self, managed: &TableState, plan: &Plan, input_level: u32, done: &JobStats) {
         if matches!(plan.reason, Reason::Reshape { .. }) {
             self.reshaped(managed, &done.outputs);
         }
@@ -236,7 +237,7 @@ impl Manager {
         let schema = managed.table.schema();
         // To store what happened to the table of it would make it happen again.
         let is_stored = schema.id != self.history_table;
-        let ended = Ended {
+        let ended = EndedCompaction {
             id: time_uuid(self.shard().wall_us(), self.shard().random_u64()),
             shard: self.shard().id(),
             keyspace: schema.keyspace.clone(),

@@ -11,7 +11,7 @@ fn texts(rows: Vec<Vec<Option<Vec<u8>>>>) -> Vec<String> {
 }
 
 #[test]
-fn it_says_what_is_large_what_a_read_did_and_where_memory_is() {
+fn tables_show_large_data_traces_and_memory() {
     let dir = Dir::new("inside");
     let flags = [
         "--compaction-large-cell-warning-threshold",

@@ -9,19 +9,19 @@ use crate::name::{Component, NameError, SSTableName};
 
 /// An SSTable whose files are in `dir`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SSTablePath {
     pub dir: PathBuf,
     pub name: SSTableName,
 }
 
-impl Place {
+impl SSTablePath {
     /// The path of the SSTable's file `component`.
     pub fn path(&self, component: &Component) -> PathBuf {
         self.dir.join(self.name.file_name(component))
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SSTablePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.dir.join(self.name.to_string()).display())
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Place {
 
 /// Why there is no SSTable at a path.
 #[derive(Debug)]
-pub enum PlaceError {
+pub enum SSTablePathError {
     /// The path does not exist.
     Missing {
         path: PathBuf,
@@ -45,12 +45,12 @@ pub enum PlaceError {
     },
     /// The SSTable has no TOC.txt.
     Unfinished {
-        place: Place,
+        place: SSTablePath,
     },
     File(FileError),
 }
 
-impl fmt::Display for PlaceError {
+impl fmt::Display for SSTablePathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { path } => write!(f, "{}: there is no such file or directory", path.display()),
@@ -70,9 +70,9 @@ impl fmt::Display for PlaceError {
     }
 }
 
-impl std::error::Error for PlaceError {}
+impl std::error::Error for SSTablePathError {}
 
-impl From<FileError> for PlaceError {
+impl From<FileError> for SSTablePathError {
     fn from(error: FileError) -> Self {
         Self::File(error)
     }
@@ -83,7 +83,7 @@ impl From<FileError> for PlaceError {
 ///
 /// # Errors
 /// There is no SSTable.
-pub async fn find(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> {
+pub async fn find(files: &Files, path: &Path) -> Result<Vec<SSTablePath>, SSTablePathError> {
     find_by(files, path, &Component::Toc).await
 }
 
@@ -92,11 +92,11 @@ pub async fn find(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> 
 ///
 /// # Errors
 /// There is no SSTable.
-pub async fn find_damaged(files: &Files, path: &Path) -> Result<Vec<Place>, PlaceError> {
+pub async fn find_damaged(files: &Files, path: &Path) -> Result<Vec<SSTablePath>, SSTablePathError> {
     find_by(files, path, &Component::Data).await
 }
 
-async fn find_by(files: &Files, path: &Path, by: &Component) -> Result<Vec<Place>, PlaceError> {
+async fn find_by(files: &Files, path: &Path, by: &Component) -> Result<Vec<SSTablePath>, SSTablePathError> {
     match files.read_dir(path).await {
         Ok(entries) => {
             // A directory with the name of a component is included here; opening the SSTable then reports the
@@ -106,28 +106,29 @@ async fn find_by(files: &Files, path: &Path, by: &Component) -> Result<Vec<Place
                 parsed.partition(|(_, component)| *component == Component::TocTemporary);
             let is_finished = |name: &SSTableName| unfinished.iter().all(|(other, _)| other != name);
             let found = others.into_iter().filter(|(name, component)| component == by && is_finished(name));
-            let mut places: Vec<Place> =
-                found.map(|(name, _)| Place { dir: path.to_owned(), name }).collect();
+            let mut places: Vec<SSTablePath> =
+                found.map(|(name, _)| SSTablePath { dir: path.to_owned(), name }).collect();
             places.sort();
             match places.is_empty() {
-                true => Err(PlaceError::Empty { dir: path.to_owned() }),
+                true => Err(SSTablePathError::Empty { dir: path.to_owned() }),
                 false => Ok(places),
             }
         }
-        Err(error) if error.is_not_found() => Err(PlaceError::Missing { path: path.to_owned() }),
+        Err(error) if error.is_not_found() => Err(SSTablePathError::Missing { path: path.to_owned() }),
         // The path is not a directory.
         Err(_) => {
             let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             let parsed = SSTableName::parse_file_name(&file_name.unwrap_or_default());
-            let (name, _) = parsed.map_err(|error| PlaceError::Name { path: path.to_owned(), error })?;
+            let (name, _) =
+                parsed.map_err(|error| SSTablePathError::Name { path: path.to_owned(), error })?;
             let dir = match path.parent() {
                 Some(parent) if parent != Path::new("") => parent.to_owned(),
                 _ => PathBuf::from("."),
             };
-            let place = Place { dir, name };
+            let place = SSTablePath { dir, name };
             match files.exists(&place.path(by)).await? {
                 true => Ok(vec![place]),
-                false => Err(PlaceError::Unfinished { place }),
+                false => Err(SSTablePathError::Unfinished { place }),
             }
         }
     }

@@ -3,19 +3,19 @@
 
 /// `None` means absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known<T> {
+pub struct TrackedValue<T> {
     sure: Option<T>,
     /// The value that the request in flight gives it.
     asked: Option<Option<T>>,
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for TrackedValue<T> {
     fn default() -> Self {
         Self { sure: None, asked: None }
     }
 }
 
-impl<T: Clone + PartialEq + std::fmt::Debug> Known<T> {
+impl<T: Clone + PartialEq + std::fmt::Debug> TrackedValue<T> {
     /// A value that was acknowledged.
     pub fn sure(value: T) -> Self {
         Self { sure: Some(value), asked: None }
@@ -67,11 +67,11 @@ fn text<T: std::fmt::Debug>(value: &Option<T>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use super::TrackedValue;
 
     #[test]
     fn what_was_asked_for_may_be_there_and_what_was_acknowledged_must_be() {
-        let mut known = Known::default();
+        let mut known = TrackedValue::default();
         known.ask(Some(1));
         assert!(known.clone().settle(None).is_ok() && known.clone().settle(Some(1)).is_ok());
         assert!(known.clone().settle(Some(2)).is_err());

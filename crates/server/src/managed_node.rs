@@ -48,7 +48,7 @@ pub struct NodeConfig {
 }
 
 /// See the head of this file.
-pub struct Node {
+pub struct ManagedNode {
     pub engine: Engine,
     pub config: NodeConfig,
     pub listeners: Arc<dyn ClientListeners>,
@@ -58,7 +58,7 @@ pub struct Node {
     draining: tokio::sync::Mutex<()>,
 }
 
-impl Node {
+impl ManagedNode {
     pub fn new(
         engine: Engine,
         config: NodeConfig,

@@ -30,7 +30,7 @@ use super::{CqlShard, Timeouts, events, introspection, levels};
 const WARNED_QUERY_BYTES_MAX: usize = 512;
 
 /// The node as statements see it, on the shard of their connection.
-pub(crate) struct Node {
+pub(crate) struct ShardCoordinator {
     shard: Shard,
     cql: Rc<CqlShard>,
     node: Rc<NodeShard>,
@@ -57,14 +57,14 @@ struct IdleRequest<'n> {
 
 impl<'n> IdleRequest<'n> {
     fn begin(shard: &'n Shard, level: &'n Level) -> Self {
-        level.pace.borrow_mut().idle(shard.now_us());
+        level.service_rate.borrow_mut().idle(shard.now_us());
         Self { shard, level }
     }
 }
 
 impl Drop for IdleRequest<'_> {
     fn drop(&mut self) {
-        self.level.pace.borrow_mut().began(self.shard.now_us());
+        self.level.service_rate.borrow_mut().began(self.shard.now_us());
     }
 }
 
@@ -77,7 +77,7 @@ struct DeadPage {
     token: i64,
 }
 
-impl Node {
+impl ShardCoordinator {
     /// The node on this shard, without a service level.
     ///
     /// # Errors
@@ -244,7 +244,7 @@ impl Node {
             return Ok(None);
         };
         let mut info = self.node_info();
-        introspection::look(&self.shard, &table.schema, &mut info)
+        introspection::fill_node_info(&self.shard, &table.schema, &mut info)
             .await
             .map_err(|error| cql_error(&error))?;
         let now_s = u32::try_from(self.shard.wall_us() / 1_000_000).unwrap_or(0);
@@ -303,7 +303,7 @@ impl From<EngineError> for Refused {
     }
 }
 
-impl Storage for Node {
+impl Storage for ShardCoordinator {
     fn catalog(&self) -> Catalog {
         self.cql.with_virtual_tables(&self.node.catalog.borrow())
     }
@@ -390,7 +390,7 @@ impl Storage for Node {
     }
 }
 
-impl Host for Node {
+impl Host for ShardCoordinator {
     fn wall_us(&self) -> i64 {
         self.shard.wall_us()
     }
@@ -438,7 +438,7 @@ impl Host for Node {
     }
 }
 
-impl ClientState for Node {
+impl ClientState for ShardCoordinator {
     fn user(&self) -> Option<Arc<str>> {
         self.user.as_ref().map(|user| user.name.clone())
     }

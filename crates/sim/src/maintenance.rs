@@ -18,8 +18,8 @@ use sstable::write::{WriteError, WriteOptions, write_reader};
 
 use crate::client::{SharedClient, on_some_shard};
 use crate::failure::Checker;
-use crate::known::KnownTable;
 use crate::reads::{NoPage, random_read, read_next};
+use crate::table_model::TableModel;
 
 /// Directory of SSTables to be imported; each import has a subdirectory.
 const IMPORT_DIR: &str = "/node/import";
@@ -133,7 +133,7 @@ pub async fn read_pages_slowly(shard: &Shard, client: &SharedClient, reads: u64)
         let client = &mut *client.borrow_mut();
         // A compaction may have purged data that had expired by then.
         let is_late = shard.wall_us() / 1_000_000 > i64::from(first.now_s.unwrap_or(0));
-        let is_other = |known: &KnownTable| known.is_changing || known.disturbed >= begun;
+        let is_other = |known: &TableModel| known.is_changing || known.disturbed >= begun;
         let is_same = client.table(schema.id).is_some_and(|known| !is_other(known)) && !is_late;
         let checker = if client.is_decayed { Checker::Decay } else { Checker::Pages };
         match result {
@@ -200,7 +200,7 @@ pub async fn load(shard: &Shard, client: &SharedClient, table: TableId) {
     if result.is_err() {
         let _ = remove_files(shard, &dir).await;
     }
-    client.borrow().note(format!("load {stamp}: {:?}", result.as_ref().map(|report| report.loaded.len())));
+    client.borrow().note(format!("load {stamp}: {:?}", result.as_ref().map(|report| report.sstables.len())));
     client.borrow_mut().end_load(table, &writes, stamp, result.map(drop));
 }
 

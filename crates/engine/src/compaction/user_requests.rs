@@ -51,7 +51,7 @@ impl Manager {
             let layout = Layout { level: 0, ..strategy.layout(0) };
             vec![Plan { inputs, expired: vec![], layout, reason, release_early: false }]
         };
-        self.carry_out(id, "User defined compaction", plans).await
+        self.run_request(id, "User defined compaction", plans).await
     }
 
     /// Rewrites each SSTable that `wants` selects, one at a time.
@@ -76,7 +76,7 @@ impl Manager {
                 .map(|(view, _)| plan(view))
                 .collect()
         };
-        self.carry_out(id, kind, plans).await
+        self.run_request(id, kind, plans).await
     }
 
     /// Rewrites, one after the other, the SSTables that may contain dead data, without data that other
@@ -117,7 +117,7 @@ impl Manager {
 
     /// Waits for other operations of the table, stops the strategy's jobs, and runs the plans that `plan`
     /// returns, one after the other. `plan` also gets the SSTables of the view, in the view's order.
-    pub async fn carry_out(
+    pub async fn run_request(
         self: &Rc<Self>,
         id: TableId,
         kind: &'static str,

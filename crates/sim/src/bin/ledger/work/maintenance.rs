@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use base::rng::Rng;
 
-use super::{KEYSPACE, Work};
+use super::{KEYSPACE, Workload};
 use crate::client::{Client, Stop};
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
 
 const PAUSE_MS_MAX: u64 = 60;
 const TABLES: [&str; 5] = ["rows", "batches", "versions", "counters", "loaded"];
 
-pub struct Upkeep;
+pub struct Maintenance;
 
-impl Work for Upkeep {
+impl Workload for Maintenance {
     fn name(&self) -> &'static str {
-        "upkeep"
+        "maintenance"
     }
 
     fn setup(&self) -> Vec<String> {

@@ -91,8 +91,7 @@ impl Manager {
     pub async fn wait_before_flush(&self, table: &Rc<Table>) {
         let until_us = self.shard().now_us() + FLUSH_WAIT_US_MAX;
         let mut waited_from = None;
-        while !self.schedule.is_stopping() && self.shard().now_us() < until_us && self.keeps_flush_back(table)
-        {
+        while !self.schedule.is_stopping() && self.shard().now_us() < until_us && self.delays_flush(table) {
             waited_from.get_or_insert(self.shard().now_us());
             self.shard().sleep_us(FLUSH_WAIT_STEP_US).await;
         }
@@ -103,7 +102,7 @@ impl Manager {
         }
     }
 
-    fn keeps_flush_back(&self, table: &Rc<Table>) -> bool {
+    fn delays_flush(&self, table: &Rc<Table>) -> bool {
         let Ok(managed) = self.managed(table.schema().id) else { return false };
         let disk = self.disk_view();
         let is_short = disk.free_bytes < u64::MAX
@@ -134,7 +133,7 @@ impl Manager {
         stats.backlog_bytes = backlog_bytes as u64;
         if stats.shares != shares {
             stats.shares = shares;
-            hand_over_shares(self.shard(), shares);
+            apply_shares(self.shard(), shares);
         }
     }
 
@@ -153,6 +152,6 @@ impl Manager {
 }
 
 /// Sets the CPU shares of the shard's compactions.
-fn hand_over_shares(shard: &Shard, shares: u32) {
+fn apply_shares(shard: &Shard, shares: u32) {
     shard.set_shares(CpuGroup::Compaction, shares);
 }
