@@ -1,36 +1,25 @@
-use lab::workload::{parse, shipped};
+use lab::workload::{parse, shipped, with_setting};
+use lab::report;
+fn runs(name: &str, settings: &[String], precision: f64) -> (lab::Workload, Vec<(String, lab::Outcome)>) {
+    let mut text = shipped::find(name).map(str::to_string).unwrap_or_else(|| std::fs::read_to_string(name).unwrap());
+    for s in settings { let (k, v) = s.split_once('=').unwrap(); text = with_setting(name, &text, k, v).unwrap(); }
+    let w = parse(name, &text).unwrap();
+    let r = w.strategies().iter().map(|s| {
+        let t = std::time::Instant::now();
+        let o = lab::run(&w, s, lab::RunOptions { precision, seed: None }).unwrap();
+        eprintln!("{name} {} {:.1}s", s.name, t.elapsed().as_secs_f64());
+        (s.name.clone(), o) }).collect();
+    (w, r)
+}
 fn main() {
-    let name = std::env::args().nth(1).unwrap();
-    let text =
-        shipped::find(&name).map(str::to_string).unwrap_or_else(|| std::fs::read_to_string(&name).unwrap());
-    let workload = parse(&name, &text).unwrap();
-    for strategy in workload.strategies() {
-        let o = lab::run(&workload, &strategy, Default::default()).unwrap();
-        println!(
-            "{:8} load {:.0}s total {:.0}s settled {} flushed {:.2} GB compacted {:.2} GB wa {:.2} peak {:.2} (temp {:.2} GB) mean {:.2} end {:.2} GB live {:.2} sst {:.0} spr {:.2}/{:.2} single {:.2} jobs {} wait {:.2} hold {:.2} backlog {:.2} GB  {} x{:.0} rate {:.0}",
-            strategy.name,
-            o.load_s,
-            o.total_s,
-            o.is_settled,
-            o.flushed_bytes / 1e9,
-            o.compacted_bytes / 1e9,
-            o.write_amplification(),
-            o.peak_space(),
-            o.peak_temporary_bytes / 1e9,
-            o.mean_space(),
-            o.end_disk_bytes / 1e9,
-            o.end_live_bytes / 1e9,
-            o.end_sstables,
-            o.sstables_per_read,
-            o.end_sstables_per_read,
-            o.end_single_reads,
-            o.jobs,
-            o.writes_waited,
-            o.flushes_waited,
-            o.peak_backlog_bytes / 1e9,
-            o.sampled_rows,
-            o.rows_per_sampled_row,
-            o.writes / o.load_s
-        );
+    let precision: f64 = std::env::var("PRECISION").map_or(1.0, |p| p.parse().unwrap());
+    let a: Vec<String> = std::env::args().skip(1).collect();
+    if a[0] == "table" {
+        let m: Vec<_> = report::MATRIX.iter().map(|n| { let (w, r) = runs(n, &[], precision); print!("{}", report::text(n, &w, "strategy", &r)); (n.to_string(), r) }).collect();
+        print!("{}", report::matrix(&m));
+        return;
     }
+    let (w, r) = runs(&a[0], &a[1..], precision);
+    print!("{}", report::text(&a[0], &w, "strategy", &r));
+    for (n, o) in &r { println!("{n} single {:.3} end/live {:.3} bytes/read end {:.0} compacted {:.3} GB peak {:.3}", o.end_single_reads, o.end_disk_bytes/o.end_live_bytes, o.end_bytes_per_read, o.compacted_bytes/1e9, o.peak_space()); }
 }
