@@ -138,6 +138,9 @@ impl ClusteringRow {
 }
 
 impl Row {
+    /// A row without content.
+    pub const NOTHING: Self = Self { deletion: Tombstone::LIVE, liveness: Liveness::NONE, cells: Vec::new() };
+
     pub fn new() -> Self {
         Self::default()
     }
