@@ -8,7 +8,7 @@ use catalog::virtual_tables::{Content, content_of};
 use cql::Prepared;
 use cql::system::{
     CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, ShardInside, TableEstimate,
-    TableInfo, Trace,
+    TableInfo, Trace, ViewBuildInfo,
 };
 use engine::EngineError;
 use engine::compaction::report::RunningReport;
@@ -76,6 +76,16 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         }
         Content::BuiltIndexes | Content::AttachedIndexes => {
             info.unbuilt_indexes = unbuilt_indexes(shard).await?;
+        }
+        Content::BuiltViews | Content::ViewBuilds => {
+            let builds = node::view_builds(shard).await?.into_iter();
+            info.view_builds = builds
+                .map(|build| ViewBuildInfo {
+                    view: build.view,
+                    last_token: build.last_token,
+                    keys_built: build.keys_built,
+                })
+                .collect();
         }
         Content::Caches => info.caches = caches(&node::report(shard).await?),
         Content::ThreadPools => info.groups = groups(&node::report(shard).await?),

@@ -80,6 +80,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         checks_permissions: false,
         masks_columns: false,
         counts_as_all_replicas: false,
+        scripts: None,
         timeouts: Timeouts {
             read_us: 2_000_000,
             range_us: 4_000_000,
