@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::rng::Rng;
 
-use super::{KEYSPACE, Work, some};
+use super::{KEYSPACE, Workload, some};
 use crate::client::{Cells, Client, Stop};
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
 
 const KEYS: u64 = 200;
 const VALUES: u64 = 12;
@@ -41,7 +41,7 @@ fn statement(rng: &mut Rng) -> String {
     }
 }
 
-impl Work for Views {
+impl Workload for Views {
     fn name(&self) -> &'static str {
         "views"
     }
