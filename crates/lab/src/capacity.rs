@@ -96,7 +96,7 @@ mod tests {
         // The disk is the narrow place of the second; the first gets the rest of the CPU.
         let rates = divide(&[
             activity(1000.0, 0.01, 0.0, f64::INFINITY),
-            activity(1000.0, 0.001, 0.1, f64::INFINITY),
+            activity(2000.0, 0.001, 0.1, f64::INFINITY),
         ]);
         assert!((rates[1] - 10.0).abs() < 1e-6 && (rates[0] - 99.0).abs() < 1e-6, "{rates:?}");
     }

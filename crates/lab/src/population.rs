@@ -233,7 +233,9 @@ mod tests {
                 assert!((total(&bins) - 1.0).abs() < 1e-6, "{pattern:?}: {}", total(&bins));
                 let covered: usize = bins.iter().map(|bin| bin.to - bin.from).sum();
                 assert_eq!(covered, population.len(), "{pattern:?}");
-                assert!(bins.windows(2).all(|pair| pair[0].probability >= pair[1].probability));
+                // Probabilities of neighbours differ by rounding where the density is flat.
+                let falls = |pair: &[Bin]| pair[0].probability >= pair[1].probability * (1.0 - 1e-6);
+                assert!(bins.windows(2).all(falls), "{pattern:?}");
             }
         }
     }
@@ -245,9 +247,14 @@ mod tests {
         // H(10^7) is 16.695.
         assert!((bins[0].probability * 16.695 - 1.0).abs() < 1e-3, "{}", bins[0].probability);
         let gauss = population.bins(Pattern::Gauss, 0.0, 1.0 / 6.0);
-        let third: f64 = gauss[..GAUSS_BINS / 3 + 1].iter().map(|bin| bin.rows * bin.probability).sum();
-        // Two thirds of the writes are within one deviation, a third of the partitions.
-        assert!((0.67..0.72).contains(&third), "{third}");
+        // Two thirds of the writes are within one deviation, a third of the partitions; a bin has 2 % of them.
+        let mut rows = 0.0;
+        let within = gauss.iter().take_while(|bin| {
+            rows += bin.rows;
+            rows <= 1e7 / 3.0
+        });
+        let third: f64 = within.map(|bin| bin.rows * bin.probability).sum();
+        assert!((0.65..0.684).contains(&third), "{third}");
         let mut rng = Rng::new(1);
         let hot = (0..10_000).filter(|_| population.pick(&bins, &mut rng) == population.place(0, 0)).count();
         assert!((500..700).contains(&hot), "{hot}");

@@ -254,22 +254,49 @@ fn cut(entries: Vec<Entry>, layout: &Layout, population: &Population) -> Vec<Vec
             Split::Nowhere | Split::Windows { .. } => None,
         }
     };
+    // Inside a partition only fragments of a run are cut, as in the engine: SSTables of a level that share a
+    // partition would be merged again and again.
+    let is_divisible = layout.is_run && layout.level == 0;
     let max_bytes = layout.max_bytes.map_or(f64::INFINITY, |max| max as f64);
     let mut pieces: Vec<Vec<Entry>> = vec![];
-    let (mut bytes, mut at) = (0.0, None);
+    let (mut bytes, mut partition_bytes, mut at) = (0.0, 0.0, None);
     for entry in entries {
         let here = part(entry.place);
-        let is_cut = pieces.last().is_some_and(|piece| {
-            let is_next = piece[piece.len() - 1].place.partition() != entry.place.partition();
-            let is_full = bytes >= max_bytes && (is_next || layout.is_run);
-            is_full || (is_next && here != at)
-        });
-        if is_cut || pieces.is_empty() {
+        let last = pieces.last().map(|piece| piece[piece.len() - 1].place.partition());
+        let is_next = last.is_some_and(|last| last != entry.place.partition());
+        let is_inside = is_divisible && !is_next && partition_bytes >= max_bytes;
+        if pieces.is_empty() || is_inside || (is_next && (bytes >= max_bytes || here != at)) {
             pieces.push(vec![]);
-            bytes = 0.0;
+            (bytes, partition_bytes) = (0.0, 0.0);
         }
-        (bytes, at) = (bytes + entry.bytes(), here);
+        if is_next {
+            partition_bytes = 0.0;
+        }
+        (bytes, partition_bytes, at) = (bytes + entry.bytes(), partition_bytes + entry.bytes(), here);
         pieces.last_mut().expect("one was begun").push(entry);
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_fragments_of_a_run_divide_a_partition() {
+        let population = Population::new(4.0, 8.0, 32.0);
+        let entries: Vec<Entry> = (0..4)
+            .flat_map(|partition| (0..8).map(move |row| Place::new(partition, row)))
+            .map(|place| Entry::row(place, 1, NO_DELETION_TIME_S, 10.0))
+            .collect();
+        let lens = |layout: &Layout| {
+            let pieces = cut(entries.clone(), layout, &population);
+            pieces.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(lens(&Layout::level(1, 90)), [16, 16]);
+        assert_eq!(lens(&Layout::run(90)), [16, 16]);
+        assert_eq!(lens(&Layout::level(1, 30)), [8, 8, 8, 8]);
+        assert_eq!(lens(&Layout::run(30)), [3, 3, 5, 3, 5, 3, 5, 3, 2]);
+        assert_eq!(lens(&Layout::whole()), [32]);
+    }
 }

@@ -17,16 +17,16 @@ fn outcome(workload: &str, strategy: &str, change: &[(&str, &str)]) -> Outcome {
 }
 
 #[test]
-fn write_only_size_tiered_takes_twice_the_disk_and_leveled_writes_twice_as_much() {
+fn write_only_size_tiered_takes_twice_the_disk_and_leveled_writes_several_times_as_much() {
     let [stcs, lcs, hybrid] = ["STCS", "LCS", "Hybrid"].map(|strategy| outcome("example1", strategy, &[]));
-    assert!((1.7..2.1).contains(&stcs.peak_space()), "{}", stcs.peak_space());
+    assert!((1.9..2.05).contains(&stcs.peak_space()), "{}", stcs.peak_space());
     assert!(
-        lcs.compacted_bytes > 2.0 * stcs.compacted_bytes,
+        lcs.compacted_bytes > 3.0 * stcs.compacted_bytes,
         "{} {}",
         lcs.compacted_bytes,
         stcs.compacted_bytes
     );
-    assert!((stcs.compacted_bytes / hybrid.compacted_bytes - 1.0).abs() < 0.2, "writes as size-tiered");
+    assert!((stcs.compacted_bytes / hybrid.compacted_bytes - 1.0).abs() < 0.1, "writes as size-tiered");
     assert!(hybrid.peak_space() < 1.1, "{}", hybrid.peak_space());
     assert!(hybrid.peak_temporary_bytes < 0.1 * stcs.peak_temporary_bytes);
 }
@@ -42,11 +42,11 @@ fn overwrites_need_several_times_the_space_in_tiers_and_twice_in_hybrid() {
 #[test]
 fn updated_partitions_are_in_several_sstables_of_tiers_and_in_one_of_levels() {
     let [stcs, lcs] = ["STCS", "LCS"].map(|strategy| outcome("example3", strategy, &[]));
-    assert!(stcs.end_sstables_per_read > 1.3 * lcs.end_sstables_per_read);
+    assert!(stcs.end_sstables_per_read > 1.8 * lcs.end_sstables_per_read);
     assert!(lcs.end_single_reads > 0.85, "{}", lcs.end_single_reads);
     let major = outcome("example3", "STCS", &[("phases.0.major", "true")]);
     assert!(major.end_sstables_per_read < 1.02, "{}", major.end_sstables_per_read);
-    assert!(major.end_bytes_per_read < 0.8 * stcs.end_bytes_per_read);
+    assert!(major.end_bytes_per_read < 0.6 * stcs.end_bytes_per_read);
 }
 
 #[test]
@@ -59,34 +59,8 @@ fn windows_write_and_read_least_on_time_series() {
 }
 
 #[test]
-fn levels_can_starve_the_reads_that_they_should_help() {
-    // A slow disk: compaction and reads compete.
-    let slow = [
-        ("table.partitions", "20M"),
-        ("node.shards", "1"),
-        ("node.memory", "1GB"),
-        ("node.disk.read_bandwidth", "120MB"),
-        ("node.disk.write_bandwidth", "120MB"),
-        ("node.disk.read_iops", "5k"),
-        ("node.disk.write_iops", "5k"),
-        ("phases.0.writes", "20M"),
-        ("phases.0.writes_per_s", "20k"),
-        ("phases.1.duration", "1h"),
-        ("phases.1.writes_per_s", "1500"),
-        ("phases.1.reads_per_s", "3k"),
-    ];
-    let [stcs, lcs] = ["STCS", "LCS"].map(|strategy| outcome("read-update", strategy, &slow));
-    assert!(
-        lcs.compacted_bytes > 1.5 * stcs.compacted_bytes,
-        "{} {}",
-        lcs.compacted_bytes,
-        stcs.compacted_bytes
-    );
-}
-
-#[test]
 fn ten_terabytes_in_a_month_are_simulated_with_their_levels() {
     let lcs = outcome("ten-terabytes", "LCS", &[]);
     assert!(lcs.end_live_bytes > 9.5e12 && lcs.end_sstables > 50_000.0, "{}", lcs.end_sstables);
-    assert!((1.0..1.3).contains(&lcs.peak_space()), "{}", lcs.peak_space());
+    assert!((1.0..1.2).contains(&lcs.peak_space()), "{}", lcs.peak_space());
 }
