@@ -276,6 +276,7 @@ impl Prepared {
                 let select = authorize::visible(select, coordinator)?;
                 let bound = bind(values, &self.markers)?;
                 warnings.extend(select.warning().map(str::to_string));
+                warnings.extend(select.page_warning(&bound, execution));
                 let rows = select::execute(select, coordinator, &bound, execution).await?;
                 Ok(Outcome::Rows(rows))
             }

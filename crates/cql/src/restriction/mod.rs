@@ -90,6 +90,8 @@ pub struct Restrictions {
     pub filters: Filters,
     /// The statement uses secondary indexes, at least one of which answers a restriction.
     indexed: Option<IndexedRestrictions>,
+    /// Whether there are restrictions that neither keys, ranges of rows nor one group of indexes test.
+    filters_rows: bool,
     needs_filtering: bool,
     /// Whether rows are named by the first clustering columns alone: UPDATE of a dense table.
     pub names_partial_keys: bool,
@@ -205,6 +207,12 @@ impl Restrictions {
             && (!tested.is_empty() && indexes.need_filtering(schema, &tested)
                 // Storage cannot find rows of all partitions by their clustering key alone.
                 || tested.is_empty() && !ranges.is_empty());
+        let is_sliced = !ranges.is_empty();
+        // In a known partition storage finds the ranges of rows without an index.
+        let is_found = |one: &Restriction| {
+            !is_key_range && ranges.iter().any(|range: &Restriction| range.columns == one.columns)
+        };
+        let others: Vec<&Restriction> = tested.iter().filter(|one| !is_found(one)).copied().collect();
         let indexed = if uses_index { indexes.choose(schema, &tested) } else { None };
         let clustering = ClusteringRestriction::new(ranges);
         let is_incomplete = rules.statement == StatementKind::Update
@@ -227,6 +235,8 @@ impl Restrictions {
             return invalid!("Some clustering keys are missing: {}", missing.join(", "));
         }
         let filters = Filters::new(filters, indexed.as_ref());
+        let filters_rows = is_key_range && tested.is_empty() && is_sliced
+            || !others.is_empty() && indexes.need_filtering(schema, &others);
         let needs_filtering = needs_filtering && !rules.allow_filtering;
         Ok(Self {
             schema: Arc::clone(schema),
@@ -234,6 +244,7 @@ impl Restrictions {
             clustering,
             filters,
             indexed,
+            filters_rows,
             needs_filtering,
             names_partial_keys,
         })
@@ -248,6 +259,11 @@ impl Restrictions {
             return invalid!("{NEEDS_FILTERING}");
         }
         Ok(())
+    }
+
+    /// Whether restrictions are tested that neither keys nor indexes answer.
+    pub fn filters_rows(&self) -> bool {
+        self.filters_rows
     }
 
     /// Whether the statement uses a secondary index.

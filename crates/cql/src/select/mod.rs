@@ -7,7 +7,7 @@
 //! | building the rows of the result | `rows.rs` |
 //! | values and times of cells | `value.rs` |
 //! | the selection with masked values | `masked.rs` |
-//! | order and limits | `ordering.rs`, `limit.rs` |
+//! | order and limits | `ordering.rs`, `limit.rs`; nearest vectors `nearest.rs` |
 //! | rows that GROUP BY puts together | `group.rs` |
 //! | rows that the current partition has contributed | `given.rs` |
 //! | reading page by page | `execute.rs`; groups `grouped.rs`; merged partitions `sorted.rs` |
@@ -22,6 +22,7 @@ mod group;
 mod grouped;
 mod limit;
 mod masked;
+mod nearest;
 mod ordering;
 mod paging;
 mod qualified;
@@ -40,6 +41,7 @@ use model::{PartitionKey, TableId, TableSchema};
 pub use execute::execute;
 use group::Grouping;
 pub use masked::MaskedPlan;
+use nearest::Nearest;
 use ordering::Order;
 pub use selection::Selection;
 
@@ -49,6 +51,9 @@ use crate::term::{Env, Expr, Planner, UserCall, Value};
 use protocol::{self, ColumnSpec, CqlError, ResultMetadata};
 use syntax::Select;
 
+const DISTINCT_RESTRICTION: &str =
+    "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.";
+
 /// A prepared SELECT.
 #[derive(Clone, Debug)]
 pub struct SelectPlan {
@@ -56,6 +61,8 @@ pub struct SelectPlan {
     selection: Selection,
     restrictions: Restrictions,
     order: Order,
+    /// ORDER BY … ANN OF.
+    nearest: Option<Nearest>,
     grouping: Option<Grouping>,
     is_distinct: bool,
     limit: Option<Expr>,
@@ -89,13 +96,16 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
     let table = planner_ref.catalog.table(&planner_ref.keyspace, &planner_ref.table).cloned();
     let selection = Selection::prepare(planner_ref, &schema, &select.selection)?;
     let selection = if select.json { selection.into_json(planner_ref) } else { selection };
+    let is_nearest = select.order_by.iter().any(|item| item.ann_of.is_some());
+    nearest::check_restrictions(&schema, &select.relations)?;
     let restrictions = Restrictions::prepare(
         planner_ref,
         &schema,
         &select.relations,
         Rules {
             statement: StatementKind::Select,
-            allow_filtering: select.allow_filtering,
+            // The search of nearest vectors has its own check, which ALLOW FILTERING does not switch off.
+            allow_filtering: select.allow_filtering || is_nearest,
             only_static: selection.is_only_static(),
         },
     )?;
@@ -112,7 +122,25 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
             return invalid!("PER PARTITION LIMIT is not allowed with aggregate queries.");
         }
     }
-    let order = Order::prepare(&schema, &select.order_by, &restrictions, is_one_row)?;
+    let nearest = Nearest::prepare(planner_ref, &schema, &select.order_by)?;
+    let order = match &nearest {
+        Some(_) if restrictions.filters_rows() => {
+            return invalid!("ANN ordering by vector requires all restricted column(s) to be indexed");
+        }
+        Some(_) if restrictions.partition.is_in() => {
+            return invalid!(
+                "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported"
+            );
+        }
+        Some(nearest) if select.distinct && !matches!(nearest.column(), ColumnRef::Static(_)) => {
+            return invalid!("{DISTINCT_RESTRICTION}");
+        }
+        Some(_) if is_one_row || grouping.is_some() => {
+            return invalid!("Top-K queries can not be run with aggregation");
+        }
+        Some(_) => Order::default(),
+        None => Order::prepare(&schema, &select.order_by, &restrictions, is_one_row)?,
+    };
     restrictions.check_filtering()?;
     let partition_limit =
         limit::prepare(planner_ref, select.per_partition_limit.as_ref(), &limit::PER_PARTITION)?;
@@ -130,6 +158,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         selection,
         restrictions,
         order,
+        nearest,
         grouping,
         is_distinct,
         limit,
@@ -154,9 +183,7 @@ fn check_distinct(
     if restrictions.restricts_clustering()
         || restrictions.filters.any(|column| matches!(column, ColumnRef::Regular(_)))
     {
-        return invalid!(
-            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns."
-        );
+        return invalid!("{DISTINCT_RESTRICTION}");
     }
     let reads = selection.reads();
     for column in &reads {
