@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-ALL_STEPS=(tools fmt clippy doc deny tests simulation simulation_server same_seed fresh_seeds broken_promises sigkill fuzz_seeds peers_harness peers_write peers_read exchange drivers real_input)
+ALL_STEPS=(tools fmt clippy doc deny tests simulation simulation_server same_seed fresh_seeds broken_promises sigkill fuzz_seeds peers_harness peers_write peers_read exchange drivers differential real_input)
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
@@ -120,6 +120,10 @@ exchange() { # exchanges SSTables between running servers of Messina and Cassand
 
 drivers() { # Python (protocol 3, 4, 5), cqlsh, Java, Go and Rust drivers against the server
     tests/drivers/run.sh
+}
+
+differential() { # some 3,000 statements, scripts and random ones of a fixed seed, executed by Cassandra 5.0 too; every answer must agree or be explained
+    tests/differential/run.sh --statements 1000 --seed 1 && python3 tests/differential/compatibility.py
 }
 
 real_input() { # 15,000 Debian packages, with a SIGKILL during the load, compared by five drivers (all 60,000: tests/drivers/debian/run.sh --all)

@@ -275,8 +275,8 @@ impl Prepared {
             Plan::Select(select) => {
                 let select = authorize::visible(select, coordinator)?;
                 let bound = bind(values, &self.markers)?;
-                warnings.extend(select.warning().map(str::to_string));
                 let rows = select::execute(select, coordinator, &bound, execution).await?;
+                warnings.extend(select.warning().map(str::to_string));
                 Ok(Outcome::Rows(rows))
             }
             Plan::Modify(modify) => {

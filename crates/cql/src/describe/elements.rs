@@ -64,13 +64,22 @@ pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> V
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
     elements.extend(catalog.functions(&keyspace.name).map(|function| Element::Function(function)));
     elements.extend(catalog.aggregates(&keyspace.name).map(|aggregate| Element::Aggregate(aggregate)));
-    elements.extend(catalog.tables(&keyspace.name).flat_map(|table| of_table(table)));
+    elements.extend(tables_in_order(catalog, &keyspace.name).into_iter().flat_map(of_table));
     elements
 }
 
-/// Returns the table and its indexes, which are sorted by name.
+/// Sorts tables by name without regard to case, as Cassandra sorts.
+pub(super) fn tables_in_order<'a>(catalog: &'a Catalog, keyspace: &str) -> Vec<&'a Table> {
+    let mut tables: Vec<&Table> = catalog.tables(keyspace).map(|table| &**table).collect();
+    tables.sort_by_cached_key(|table| table.schema.name.to_lowercase());
+    tables
+}
+
+/// Returns the table and its indexes, which are sorted by name without regard to case, as Cassandra sorts.
 pub(super) fn of_table(table: &Table) -> impl Iterator<Item = Element<'_>> {
-    let indexes = table.schema.indexes.iter().map(|index| Element::Index(table, index));
+    let mut indexes: Vec<_> = table.schema.indexes.iter().collect();
+    indexes.sort_by_cached_key(|index| index.name.to_lowercase());
+    let indexes = indexes.into_iter().map(move |index| Element::Index(table, index));
     std::iter::once(Element::Table(table)).chain(indexes)
 }
 

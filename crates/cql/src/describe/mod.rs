@@ -36,9 +36,9 @@ pub fn describe(
         DescribeTarget::Keyspaces => {
             Ok(elements::names(&catalog.keyspaces().map(Element::Keyspace).collect::<Vec<_>>()))
         }
-        DescribeTarget::Tables => {
-            scope.list(|keyspace| catalog.tables(keyspace).map(|table| Element::Table(table)).collect())
-        }
+        DescribeTarget::Tables => scope.list(|keyspace| {
+            elements::tables_in_order(catalog, keyspace).into_iter().map(Element::Table).collect()
+        }),
         DescribeTarget::Types => {
             scope.list(|keyspace| catalog.types(keyspace).map(|user| Element::Type(user)).collect())
         }
