@@ -15,6 +15,8 @@ pub struct Page {
     pub next: Option<PagingState>,
     /// The number of deleted and expired rows that were read.
     pub tombstones: u64,
+    /// The newest timestamp of a deletion that was read, which shadows older writes to what it covers.
+    pub newest_deletion_us: Option<i64>,
 }
 
 /// The rows of one partition on one page. They contain only live data; tombstones have been applied.

@@ -305,7 +305,8 @@ fn counts(write: &PartitionWrite) -> bool {
     write.edits.iter().any(|edit| matches!(edit.kind, EditKind::Count(_)))
 }
 
-/// Raises the timestamps of a decided write above those of the rows that were read and of earlier decisions.
+/// Raises the timestamps of a decided write above those of the rows and deletions that were read, and of
+/// earlier decisions.
 /// The write's timestamp was drawn before the partition was locked, possibly from another shard's clock.
 /// Without the change, a decision made since then could have a newer timestamp and shadow the write, although
 /// the client was answered that the write was applied. The wall clock may also have been set back.
@@ -314,7 +315,7 @@ fn make_youngest(mutation: &mut Mutation, drawn_us: Option<i64>, page: &Page, lo
     let rows = page.partitions.iter().flat_map(|partition| {
         std::iter::once(&partition.static_row).chain(partition.rows.iter().map(|row| &row.row))
     });
-    let newest_us = rows.map(Row::newest_timestamp_us).max().unwrap_or(i64::MIN);
+    let newest_us = rows.map(Row::newest_timestamp_us).max().max(page.newest_deletion_us).unwrap_or(i64::MIN);
     let wanted_us = locked_us.max(newest_us.saturating_add(1));
     if wanted_us > drawn_us && !broken::is("decision_youngest") {
         mutation.partition.make_younger(wanted_us - drawn_us);

@@ -204,6 +204,7 @@ struct Walked {
     rows: Vec<(ClusteringKey, Option<Row>)>,
     /// Number of the partition's live rows on earlier pages.
     shown_rows: u64,
+    newest_deletion_us: Option<i64>,
 }
 
 /// Collects the rows that the read still has to return, including dead rows.
@@ -227,8 +228,14 @@ fn walked(
             .reversed(command.reversed);
         let mut live = CompactReader::new(source.reader(&spec), Purge::nothing(now_s), Keep::Live);
         let shown_rows = unfinished.map_or(0, |unfinished| unfinished.shown_rows);
-        let mut partition =
-            Walked { key: key.clone(), static_row: Row::new(), is_live: false, rows: vec![], shown_rows };
+        let mut partition = Walked {
+            key: key.clone(),
+            static_row: Row::new(),
+            is_live: false,
+            rows: vec![],
+            shown_rows,
+            newest_deletion_us: None,
+        };
         let mut live_rows = vec![];
         for fragment in fragments(&mut live) {
             match fragment {
@@ -238,6 +245,7 @@ fn walked(
                 Fragment::Change(_) | Fragment::PartitionEnd => {}
             }
         }
+        partition.newest_deletion_us = live.newest_deletion_us();
         let mut live_rows = live_rows.into_iter().peekable();
         for fragment in fragments(&mut source.reader(&spec)) {
             if let Fragment::Row(row) = fragment {
@@ -299,7 +307,8 @@ fn cut(
 ) -> Page {
     let remaining = command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
     let room = command.page_rows.max(1).min(page_rows_max).min(remaining);
-    let mut page = Page::default();
+    let newest_deletion_us = partitions.iter().filter_map(|partition| partition.newest_deletion_us).max();
+    let mut page = Page { newest_deletion_us, ..Page::default() };
     let mut rows = 0;
     let stop = |mut page: Page, place: PagePlace, rows: u64| {
         let remaining_rows = remaining - rows;
@@ -307,7 +316,7 @@ fn cut(
         page.next = page.next.filter(|next| next.remaining_rows > 0);
         page
     };
-    for Walked { key, static_row, is_live, rows: walked, shown_rows } in partitions {
+    for Walked { key, static_row, is_live, rows: walked, shown_rows, .. } in partitions {
         let mut partition = PartitionPage { key: key.clone(), static_row, rows: vec![] };
         let mut shown_rows = shown_rows;
         for (row_key, row) in walked {

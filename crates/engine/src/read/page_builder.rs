@@ -182,6 +182,7 @@ impl PageBuilder {
             fragments += 1;
         }
         self.page.tombstones += reader.tombstones_seen() - tombstones_before;
+        self.page.newest_deletion_us = self.page.newest_deletion_us.max(reader.newest_deletion_us());
         // Tombstones before the last row, too few to be reported on the way.
         let last = || self.page.partitions.last().map(|partition| &partition.key);
         self.check_tombstones(schema, self.page.tombstones, open.as_ref().map(|open| &open.key).or_else(last))

@@ -5,6 +5,7 @@ use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand, ReadOptions, node, recover};
 use model::{PartitionKey, PartitionRange, TableSchema};
 use reader::{ReadError, Refusal};
+use runtime::log_capture::LogCapture;
 use runtime::sim::{SimOptions, SimWorld};
 use runtime::{CpuGroup, Shard};
 use std::sync::Arc;
@@ -123,6 +124,12 @@ fn a_waiter_gets_an_error_after_its_timeout() {
     world.set_faults(|faults| faults.latency_us_max = 3000);
     let node = world.start_node(|_| async {}).unwrap();
     let reads = ReadOptions { timeout_us: 60_000, ..ReadOptions::default() };
+    let log = LogCapture::of_this_thread();
     let outcomes = world.block_on(&node, 0, |shard| storm(shard, reads)).unwrap();
+    let lines = log.lines();
+    let dump = lines.iter().find(|line| line.text.contains("dumping permit diagnostics"));
+    let dump = dump.unwrap_or_else(|| panic!("{lines:?}"));
+    let words = ["Semaphore sl:default with ", ": timed out, ", "permits", "ks.t"];
+    assert!(words.iter().all(|word| dump.text.contains(word)), "{dump:?}");
     assert!(outcomes.timed_out > 100 && outcomes.answered > 0, "{outcomes:?}");
 }

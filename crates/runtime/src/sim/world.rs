@@ -172,6 +172,12 @@ impl World {
         self.under_way.borrow_mut().push(Operation { due_us: from_us + latency_us, happen });
     }
 
+    /// Runs `happen` after `us` microseconds.
+    pub(crate) fn after(&self, us: u64, happen: Box<dyn FnOnce(&Self)>) {
+        let due_us = self.now_us.get().saturating_add(us);
+        self.under_way.borrow_mut().push(Operation { due_us, happen });
+    }
+
     fn note(&self, choice: u64) {
         let when = Rng::new(self.trace.get() ^ self.now_us.get()).next_u64();
         let mixed = Rng::new(when ^ choice).next_u64();

@@ -11,13 +11,22 @@ use server::cql_server::{self, UnderWay};
 const LOOKS: u32 = 60;
 const LOOK_US: u64 = 500_000;
 
+/// Limit of the time after which the system notices that a client has vanished: keepalive (300 s), then
+/// [`super::weather::GIVES_UP_US`].
+const LOOKS_FOR_VANISHED: u32 = 2 * 400;
+
 /// Waits until nothing is left, and returns the leftovers if that takes too long. No client may be connected.
+/// `vanishing`: some clients have not closed their connections.
 ///
 /// # Errors
 /// The node has stopped.
-pub async fn check(shard: &Shard, open_connections: &AtomicU64) -> Result<Result<(), String>, EngineError> {
+pub async fn check(
+    shard: &Shard,
+    open_connections: &AtomicU64,
+    vanishing: bool,
+) -> Result<Result<(), String>, EngineError> {
     let mut found = String::new();
-    for _ in 0..LOOKS {
+    for _ in 0..LOOKS + if vanishing { LOOKS_FOR_VANISHED } else { 0 } {
         found = leftovers(shard, open_connections).await?;
         if found.is_empty() {
             return Ok(Ok(()));

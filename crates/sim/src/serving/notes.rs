@@ -57,12 +57,14 @@ pub struct Excuses {
     pub no_space: bool,
     /// Connections break.
     pub network: bool,
-    /// The node has little memory, or a low limit of concurrent requests.
+    /// The node has little memory, a low limit of concurrent requests, or a service level that ends requests.
     pub is_small: bool,
     /// The node is being stopped.
     pub is_stopping: bool,
     /// Idle connections are closed.
     pub idle: bool,
+    /// Clients vanish without closing their connections.
+    pub vanishing: bool,
 }
 
 /// The checkers of a served world. Each guards a promise, and `sim --server --break` shows that each can
@@ -87,6 +89,8 @@ pub enum Checker {
     Pages,
     /// Schema changes have their effect.
     Schema,
+    /// Passwords, roles and service levels are as their last change says.
+    Access,
     /// Nothing is kept of disconnected clients.
     Leftovers,
     /// The node starts, and stops.
@@ -100,7 +104,7 @@ pub enum Checker {
 }
 
 impl Checker {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Answers,
         Self::Connections,
         Self::Errors,
@@ -110,6 +114,7 @@ impl Checker {
         Self::Counters,
         Self::Pages,
         Self::Schema,
+        Self::Access,
         Self::Leftovers,
         Self::Starts,
         Self::Ends,
