@@ -2,7 +2,7 @@
 
 use catalog::{
     Catalog, Internals, Keyspace, Table, UserAggregate, UserFunction, describe_aggregate, describe_function,
-    describe_index, describe_keyspace, describe_table_with, describe_type, described_types,
+    describe_index, describe_keyspace, describe_table_with, describe_type, describe_view, described_types,
 };
 use model::types::{CqlValue, UserType, push_identifier};
 use model::{CqlType, IndexDefinition};
@@ -21,6 +21,7 @@ pub(super) enum Element<'a> {
     Table(&'a Table),
     Type(&'a UserType),
     Index(&'a Table, &'a IndexDefinition),
+    View(&'a Table),
     Function(&'a UserFunction),
     Aggregate(&'a UserAggregate),
 }
@@ -40,6 +41,7 @@ impl<'a> Element<'a> {
             Self::Table(table) => (&table.schema.keyspace, "table", &table.schema.name),
             Self::Type(user) => (&user.keyspace, "type", &user.name),
             Self::Index(table, index) => (&table.schema.keyspace, "index", &index.name),
+            Self::View(view) => (&view.schema.keyspace, "materialized_view", &view.schema.name),
             Self::Function(_) | Self::Aggregate(_) => unreachable!("they were handled above"),
         };
         [identifier(keyspace), kind.to_string(), identifier(name)].map(CqlValue::Text)
@@ -51,36 +53,42 @@ impl<'a> Element<'a> {
             Self::Table(table) => describe_table_with(&table.schema, &table.settings, internals),
             Self::Type(user) => describe_type(user),
             Self::Index(table, index) => describe_index(&table.schema, index),
+            Self::View(view) => describe_view(&view.schema, &view.settings, internals),
             Self::Function(function) => describe_function(function),
             Self::Aggregate(aggregate) => describe_aggregate(aggregate),
         }
     }
 }
 
-/// Returns the keyspace, its types, functions, aggregates, tables and indexes, in an order in which they can
-/// be created.
+/// Returns the keyspace, its types, functions, aggregates, tables, indexes and views, in an order in which they
+/// can be created.
 pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
     elements.extend(catalog.functions(&keyspace.name).map(|function| Element::Function(function)));
     elements.extend(catalog.aggregates(&keyspace.name).map(|aggregate| Element::Aggregate(aggregate)));
-    elements.extend(tables_in_order(catalog, &keyspace.name).into_iter().flat_map(of_table));
+    let tables = tables_in_order(catalog, &keyspace.name).into_iter();
+    elements.extend(tables.flat_map(|table| of_table(catalog, table)));
     elements
 }
 
-/// Sorts tables by name without regard to case, as Cassandra sorts.
+/// Sorts tables by name without regard to case, as Cassandra sorts; without views.
 pub(super) fn tables_in_order<'a>(catalog: &'a Catalog, keyspace: &str) -> Vec<&'a Table> {
-    let mut tables: Vec<&Table> = catalog.tables(keyspace).map(|table| &**table).collect();
+    let tables = catalog.tables(keyspace).filter(|table| table.schema.view.is_none());
+    let mut tables: Vec<&Table> = tables.map(|table| &**table).collect();
     tables.sort_by_cached_key(|table| table.schema.name.to_lowercase());
     tables
 }
 
-/// Returns the table and its indexes, which are sorted by name without regard to case, as Cassandra sorts.
-pub(super) fn of_table(table: &Table) -> impl Iterator<Item = Element<'_>> {
+/// Returns the table, its indexes and its views, each sorted by name without regard to case.
+pub(super) fn of_table<'a>(catalog: &'a Catalog, table: &'a Table) -> Vec<Element<'a>> {
     let mut indexes: Vec<_> = table.schema.indexes.iter().collect();
     indexes.sort_by_cached_key(|index| index.name.to_lowercase());
-    let indexes = indexes.into_iter().map(move |index| Element::Index(table, index));
-    std::iter::once(Element::Table(table)).chain(indexes)
+    let indexes = indexes.into_iter().map(|index| Element::Index(table, index));
+    let mut views: Vec<_> = catalog.views_of(&table.schema).collect();
+    views.sort_by_cached_key(|view| view.schema.name.to_lowercase());
+    let views = views.into_iter().map(|view| Element::View(view));
+    std::iter::once(Element::Table(table)).chain(indexes).chain(views).collect()
 }
 
 /// Sorts types by name, but each type after the types that it uses.
