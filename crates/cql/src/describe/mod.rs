@@ -8,8 +8,6 @@ mod elements;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use catalog::{Catalog, Internals, Keyspace, Table, is_system_keyspace};
 use elements::Element;
 use model::CqlType;
