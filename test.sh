@@ -122,6 +122,10 @@ drivers() { # Python (protocol 3, 4, 5), cqlsh, Java, Go and Rust drivers agains
     tests/drivers/run.sh
 }
 
+differential() { # not among the steps by default: some 3,000 statements, scripts and random ones of a fixed seed, executed by Cassandra 5.0 too; every answer must agree or be explained
+    tests/differential/run.sh --statements 1000 --seed 1 && python3 tests/differential/compatibility.py
+}
+
 real_input() { # 15,000 Debian packages, with a SIGKILL during the load, compared by five drivers (all 60,000: tests/drivers/debian/run.sh --all)
     tests/drivers/debian/run.sh
 }

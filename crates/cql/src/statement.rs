@@ -275,9 +275,9 @@ impl Prepared {
             Plan::Select(select) => {
                 let select = authorize::visible(select, coordinator)?;
                 let bound = bind(values, &self.markers)?;
-                warnings.extend(select.warning().map(str::to_string));
                 warnings.extend(select.page_warning(&bound, execution));
                 let rows = select::execute(select, coordinator, &bound, execution).await?;
+                warnings.extend(select.warning().map(str::to_string));
                 Ok(Outcome::Rows(rows))
             }
             Plan::Modify(modify) => {

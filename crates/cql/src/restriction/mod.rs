@@ -161,6 +161,7 @@ impl Restrictions {
         // tested. The restrictions that indexes and filters test are collected in `tested`.
         let mut uses_index = has_index && (is_without_keys || !rest.is_empty());
         let is_key_range = is_without_keys || with_token || !rest.is_empty();
+        let filters_by_in = rest.iter().any(|restriction| matches!(restriction.test, Test::In(_)));
         let mut tested = rest.clone();
         let others = std::mem::replace(&mut filters, rest);
 
@@ -176,6 +177,17 @@ impl Restrictions {
             };
         }
         let (ranges, rest) = clustering::split(clustering);
+        if rules.statement == StatementKind::Update && !rest.is_empty() && !schema.is_dense() {
+            let given: Vec<ColumnRef> =
+                ranges.iter().chain(&rest).flat_map(|one| one.columns.clone()).collect();
+            let missing = schema.clustering.iter().enumerate().filter_map(|(at, column)| {
+                (!given.contains(&ColumnRef::Clustering(at))).then_some(column.name.as_str())
+            });
+            let missing: Vec<&str> = missing.collect();
+            if !missing.is_empty() {
+                return invalid!("Some clustering keys are missing: {}", missing.join(", "));
+            }
+        }
         if !rules.allow_filtering || !is_select {
             let is_answered = |one: &&Restriction| indexes.answer(schema, one);
             match rest.first().filter(|_| has_index) {
@@ -197,7 +209,7 @@ impl Restrictions {
         filters.extend(others);
 
         let partition = PartitionRestriction::new(keys, token);
-        if uses_index && partition.is_in() {
+        if uses_index && (partition.is_in() || filters_by_in) {
             return invalid!(
                 "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported"
             );

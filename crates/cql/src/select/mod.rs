@@ -45,11 +45,12 @@ use nearest::Nearest;
 use ordering::Order;
 pub use selection::Selection;
 
-use crate::error::invalid;
+use crate::error::{invalid, is_undefined_column};
 use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
 use crate::term::{Env, Expr, Planner, UserCall, Value};
 use protocol::{self, ColumnSpec, CqlError, ResultMetadata};
 use syntax::Select;
+use syntax::ast::{Relation, RelationTarget};
 
 const DISTINCT_RESTRICTION: &str =
     "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.";
@@ -74,9 +75,24 @@ pub struct SelectPlan {
     /// The user-defined functions that the statement calls.
     calls: Vec<UserCall>,
     partition_key_markers: Vec<u16>,
+    /// Whether WHERE names a column of the partition key, and whether by IN.
+    restricts_partitions: bool,
+    names_partitions_by_in: bool,
     metadata: Arc<ResultMetadata>,
     /// The variant for users who see masked values; `None` if no column is masked.
     masked: Option<Arc<MaskedPlan>>,
+}
+
+/// Whether a relation names a column of the partition key.
+fn restricts_partitions(schema: &TableSchema, relation: &Relation) -> bool {
+    match relation {
+        Relation::Compare { target, .. } | Relation::In { target, .. } => match target {
+            RelationTarget::Column(column) => schema.partition_key.iter().any(|key| key.name == column.text),
+            RelationTarget::Token { .. } => true,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// Plans a SELECT. The planner must have been created for the statement's keyspace and table and for the
@@ -94,7 +110,21 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         return invalid!("table {} does not exist", planner_ref.table);
     };
     let table = planner_ref.catalog.table(&planner_ref.keyspace, &planner_ref.table).cloned();
-    let selection = Selection::prepare(planner_ref, &schema, &select.selection)?;
+    let selection = match Selection::prepare(planner_ref, &schema, &select.selection) {
+        Ok(selection) => selection,
+        Err(error) => {
+            // Cassandra looks for the selected columns first, and checks types of the selection after WHERE.
+            if !is_undefined_column(&error) {
+                let rules = Rules {
+                    statement: StatementKind::Select,
+                    allow_filtering: select.allow_filtering,
+                    only_static: false,
+                };
+                Restrictions::prepare(planner_ref, &schema, &select.relations, rules)?;
+            }
+            return Err(error);
+        }
+    };
     let selection = if select.json { selection.into_json(planner_ref) } else { selection };
     let is_nearest = select.order_by.iter().any(|item| item.ann_of.is_some());
     nearest::check_restrictions(&schema, &select.relations)?;
@@ -154,6 +184,10 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
     let is_distinct = select.distinct || schema.is_static_compact();
     let mut plan = SelectPlan {
         partition_key_markers: restrictions.partition.markers(),
+        names_partitions_by_in: select.relations.iter().any(|relation| {
+            matches!(relation, Relation::In { .. }) && restricts_partitions(&schema, relation)
+        }),
+        restricts_partitions: select.relations.iter().any(|relation| restricts_partitions(&schema, relation)),
         schema,
         selection,
         restrictions,
@@ -280,7 +314,7 @@ impl SelectPlan {
             return None;
         }
         let partition = &self.restrictions.partition;
-        match (partition.has_keys() || partition.has_token(), partition.is_in()) {
+        match (self.restricts_partitions, partition.is_in() || self.names_partitions_by_in) {
             (false, _) => Some("Aggregation query used without partition key"),
             (true, true) => Some("Aggregation query used on multiple partition keys (IN restriction)"),
             (true, false) => None,
