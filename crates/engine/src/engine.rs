@@ -158,7 +158,8 @@ impl Engine {
         found.ok_or_else(|| EngineError::Invalid(format!("there is no table {keyspace}.{name}")))
     }
 
-    /// Applies a mutation. Completes when the write is durable, as `commitlog_sync` defines it. It has no time
+    /// Applies a mutation. Completes when the write is durable, as `commitlog_sync` defines it. It has no
+    /// time
     /// limit: while memtables or the commit log are full, it waits for flushes, and fails only if they cannot
     /// go on.
     pub fn apply(&self, mutation: Mutation) -> Pending<()> {

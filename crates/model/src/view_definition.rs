@@ -191,7 +191,8 @@ impl Input<'_> {
         Ok(first.to_vec())
     }
 
-    /// A count and that many items. A wrong count ends at the end of the bytes, because every item has at least
+    /// A count and that many items. A wrong count ends at the end of the bytes, because every item has at
+    /// least
     /// one.
     fn list<T>(
         &mut self,

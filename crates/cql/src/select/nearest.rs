@@ -5,7 +5,8 @@
 //! is that of `n` rows and one page of storage; the time grows with the number of rows that are read.
 //!
 //! Rows without a vector are not part of the result. Of rows with the same similarity, those that were read
-//! first come first. Rules and error messages are those of Cassandra 5.0 (`cql3/statements/SelectStatement.java`,
+//! first come first. Rules and error messages are those of Cassandra 5.0
+//! (`cql3/statements/SelectStatement.java`,
 //! `cql3/restrictions/StatementRestrictions.java`).
 
 use std::cmp::Ordering;

@@ -160,7 +160,8 @@ fn number_and_suffix(text: &str) -> Option<(u64, &str, &str)> {
     Some((number(count)?, suffix, rest))
 }
 
-/// Why a text is no duration: Cassandra's words for a wrong unit or a part that does not fit, otherwise `None`.
+/// Why a text is no duration: Cassandra's words for a wrong unit or a part that does not fit, otherwise
+/// `None`.
 type Wrong = Option<String>;
 
 /// Sums units, which must come in falling order.

@@ -17,7 +17,8 @@ use super::notes::Excuses;
 /// The node's data directory.
 pub const DATA_DIR: &str = "/node/data";
 
-/// Microseconds after which the system gives up a connection whose client has vanished with answers in transit.
+/// Microseconds after which the system gives up a connection whose client has vanished with answers in
+/// transit.
 pub const GIVES_UP_US: u64 = 60_000_000;
 
 /// The node's address.
