@@ -98,7 +98,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
             write_us: 1_000_000,
             counter_us: 2_000_000,
             conditional_us: 2_000_000,
-            truncate_us: 10_000_000,
+            truncate_us: 60_000_000,
         },
         answer_bytes_max,
         unfinished_bytes_max: 4 << 20,
