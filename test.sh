@@ -67,8 +67,8 @@ simulation() { # 500 seeds of random operations with crashes at any I/O operatio
     cargo run --release -p sim --bin sim -- --seeds 0..500
 }
 
-simulation_server() { # 130 seeds of clients on simulated connections to a node with crashes and faults; a failure prints its seed
-    cargo run --release -p sim --bin sim -- --server --seeds 0..130
+simulation_server() { # 200 seeds of clients on simulated connections to a node with crashes and faults; a failure prints its seed
+    cargo run --release -p sim --bin sim -- --server --seeds 0..200
 }
 
 same_seed() { # two runs of one seed must end in the same state; otherwise the simulator has a fault

@@ -252,7 +252,8 @@ impl Prepared {
                 },
             },
             Plan::Truncate(_) => CqlError::Truncate(
-                "TRUNCATE took longer than truncate_request_timeout; it continues".to_string(),
+                "TRUNCATE took longer than truncate_request_timeout or the timeout of its service level; it continues"
+                    .to_string(),
             ),
             _ => CqlError::ReadTimeout { consistency, received: 0, required: 1, data_present: false },
         }
