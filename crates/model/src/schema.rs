@@ -215,8 +215,7 @@ impl TableSchema {
     }
 
     /// Whether a row exists only while it has a live row marker, whatever its cells are: in views with a
-    /// column
-    /// that is not part of the base table's key.
+    /// column that is not part of the base table's key.
     #[inline]
     pub fn needs_row_marker(&self) -> bool {
         self.view.as_ref().is_some_and(|view| view.added_key.is_some())

@@ -192,8 +192,7 @@ impl Input<'_> {
     }
 
     /// A count and that many items. A wrong count ends at the end of the bytes, because every item has at
-    /// least
-    /// one.
+    /// least one.
     fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<T, BadConditions>,

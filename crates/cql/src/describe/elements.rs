@@ -61,8 +61,7 @@ impl<'a> Element<'a> {
 }
 
 /// Returns the keyspace, its types, functions, aggregates, tables, indexes and views, in an order in which
-/// they
-/// can be created.
+/// they can be created.
 pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));

@@ -6,8 +6,7 @@
 //!
 //! Rows without a vector are not part of the result. Of rows with the same similarity, those that were read
 //! first come first. Rules and error messages are those of Cassandra 5.0
-//! (`cql3/statements/SelectStatement.java`,
-//! `cql3/restrictions/StatementRestrictions.java`).
+//! (`cql3/statements/SelectStatement.java`, `cql3/restrictions/StatementRestrictions.java`).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -8,8 +8,7 @@
 //! - [`parked`], [`open_read`]: reads between two pages;
 //! - [`validate`]: checks that a write can be stored;
 //! - [`truncation`], [`dropped`], [`lost`], [`view_mark`]: the marks of a truncate, a drop, a loss and an
-//!   unbuilt
-//!   view on disk;
+//!   unbuilt view on disk;
 //! - [`counters`]: counters; [`large_data_log`]: log entries about large partitions;
 //! - its row cache, the mirror of its SSTables, is in `cache`;
 //! - an attached table ([`Table::attached`]) has its SSTables in another directory and is for reading only.

@@ -106,8 +106,7 @@ impl IndexDefinition {
     }
 
     /// Whether the index is for searches of nearest vectors, which no term answers: a storage-attached index
-    /// of
-    /// a column of vectors.
+    /// of a column of vectors.
     pub fn is_of_vectors(&self, column: &CqlType) -> bool {
         self.kind == IndexKind::StorageAttached && matches!(column.without_reversed(), CqlType::Vector { .. })
     }
