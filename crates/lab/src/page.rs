@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::COLUMNS;
+use crate::report::FIGURES;
 
 /// A part of the page.
 pub struct Section {
@@ -19,7 +19,7 @@ pub struct Section {
 const STYLE: &str = "body{font:15px/1.5 sans-serif;margin:2em auto;max-width:80em;padding:0 1em;color:#222}\
     table{border-collapse:collapse;font-size:13px;margin:1em 0}\
     th,td{border-bottom:1px solid #ddd;padding:.3em .7em;text-align:right;white-space:nowrap}\
-    th:first-child,td:first-child{text-align:left}\
+    th:first-child,td:first-child,.help{text-align:left}.help{color:#666;font-weight:normal}\
     .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(32em,1fr));gap:1em}\
     .plots svg{width:100%;height:auto;border:1px solid #eee}\
     .wide{overflow-x:auto}pre{background:#f6f6f6;padding:1em;overflow-x:auto}";
@@ -43,15 +43,21 @@ pub fn page(title: &str, sections: &[Section]) -> String {
             escaped(&section.title),
             escaped(&section.text)
         );
-        let help =
-            |head: &str| COLUMNS.iter().find(|column| column.head == head).map_or("", |column| column.help);
-        for head in &section.table.0 {
-            let _ = write!(html, "<th title=\"{}\">{}</th>", help(head), escaped(head));
-        }
-        html += "</tr>\n";
+        let help = |row: &[String]| {
+            let name = row.first().map_or("", String::as_str);
+            FIGURES.iter().find(|figure| figure.name == name).map_or("", |figure| figure.help)
+        };
+        let is_explained = section.table.1.iter().any(|row| !help(row).is_empty());
+        let heads = section.table.0.iter().map(|head| format!("<th>{}</th>", escaped(head)));
+        html += &heads.collect::<String>();
+        html += if is_explained { "<th class=\"help\">meaning</th></tr>\n" } else { "</tr>\n" };
         for row in &section.table.1 {
             let cells = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell)));
-            let _ = writeln!(html, "<tr>{}</tr>", cells.collect::<String>());
+            let _ = write!(html, "<tr>{}", cells.collect::<String>());
+            if is_explained {
+                let _ = write!(html, "<td class=\"help\">{}</td>", escaped(help(row)));
+            }
+            html += "</tr>\n";
         }
         html += "</table></div>\n<div class=\"plots\">\n";
         section.plots.iter().for_each(|svg| html += svg);
@@ -76,14 +82,21 @@ mod tests {
         let section = Section {
             title: "a < b".to_string(),
             text: "x & y".to_string(),
-            table: (vec!["strategy".to_string(), "write amp".to_string()], vec![vec!["<STCS>".to_string()]]),
+            table: (
+                vec!["figure".to_string(), "<STCS>".to_string()],
+                vec![vec!["write amplification".to_string(), "1.0".to_string()]],
+            ),
             plots: vec!["<svg></svg>".to_string()],
             source: "phases: []".to_string(),
         };
         let html = page("lab", &[section]);
-        for part in
-            ["a &lt; b", "x &amp; y", "&lt;STCS&gt;", "<svg></svg>", "title=\"bytes written by flushes"]
-        {
+        for part in [
+            "a &lt; b",
+            "x &amp; y",
+            "&lt;STCS&gt;",
+            "<svg></svg>",
+            "<td>1.0</td><td class=\"help\">bytes written by flushes",
+        ] {
             assert!(html.contains(part), "{part} is missing in {html}");
         }
         assert!(!html.contains("http") && !html.contains("<script"));

@@ -1,4 +1,4 @@
-//! Results as tables: one row for each run, and the matrix of workloads and strategies.
+//! Results as tables: one column for each run, and the matrix of workloads and strategies.
 //!
 //! Tables are Markdown, aligned, so that they read well in a terminal and can be pasted into a page.
 
@@ -6,60 +6,70 @@ use crate::outcome::Outcome;
 use crate::quantity::{bytes_text, count_text, duration_text};
 use crate::workload::Workload;
 
-/// A column of the table of runs.
-pub struct Column {
-    pub head: &'static str,
+/// A row of the table of runs.
+pub struct Figure {
+    pub name: &'static str,
     /// What it means, for the HTML page.
     pub help: &'static str,
     of: fn(&Outcome) -> String,
 }
 
-const fn column(head: &'static str, help: &'static str, of: fn(&Outcome) -> String) -> Column {
-    Column { head, help, of }
+const fn figure(name: &'static str, help: &'static str, of: fn(&Outcome) -> String) -> Figure {
+    Figure { name, help, of }
 }
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// The columns of the table of runs.
-pub const COLUMNS: &[Column] = &[
-    column("written", "bytes written to disk: commit log, flushes and compactions", |outcome| {
+/// The rows of the table of runs.
+pub const FIGURES: &[Figure] = &[
+    figure(
+        "write amplification",
+        "bytes written by flushes and compactions, for each byte flushed",
+        |outcome| format!("{:.2}", outcome.write_amplification()),
+    ),
+    figure("written by compactions", "bytes written to disk by compactions", |outcome| {
+        bytes_text(outcome.compacted_bytes)
+    }),
+    figure("written in all", "bytes written to disk by the commit log, flushes and compactions", |outcome| {
         bytes_text(outcome.written_bytes())
     }),
-    column("by compaction", "bytes written by compactions", |outcome| bytes_text(outcome.compacted_bytes)),
-    column("write amp", "bytes written by flushes and compactions for each byte flushed", |outcome| {
-        format!("{:.2}", outcome.write_amplification())
-    }),
-    column("peak disk", "largest space of all SSTables, complete or not", |outcome| {
-        bytes_text(outcome.peak_disk_bytes)
-    }),
-    column("peak/live", "largest space for each byte that was live at the same time", |outcome| {
+    figure("peak space / live data", "largest disk space, for each byte live at the same time", |outcome| {
         format!("{:.2}", outcome.peak_space())
     }),
-    column("mean/live", "mean space, for each byte of live data", |outcome| {
+    figure("mean space / live data", "mean disk space, for each byte of the mean live data", |outcome| {
         format!("{:.2}", outcome.mean_space())
     }),
-    column("temporary", "largest space that compactions took until they ended", |outcome| {
+    figure("peak space", "largest disk space of all SSTables, unfinished outputs included", |outcome| {
+        bytes_text(outcome.peak_disk_bytes)
+    }),
+    figure("peak temporary space", "largest space that compactions took until they ended", |outcome| {
         bytes_text(outcome.peak_temporary_bytes)
     }),
-    column("SSTables/read", "SSTables that a read opens, on average", |outcome| {
+    figure("SSTables per read", "SSTables that a read opens, mean over the load", |outcome| {
         format!("{:.2}", outcome.sstables_per_read)
     }),
-    column("bytes/read", "bytes from disk of a read that no cache answers", |outcome| {
-        bytes_text(outcome.bytes_per_read)
-    }),
-    column("at the end", "SSTables that a read opens when compaction has nothing left to do", |outcome| {
+    figure("SSTables per read, settled", "the same, after the last compaction", |outcome| {
         format!("{:.2}", outcome.end_sstables_per_read)
     }),
-    column("backlog", "largest backlog of compaction", |outcome| bytes_text(outcome.peak_backlog_bytes)),
-    column("SSTables", "number of SSTables at the end", |outcome| format!("{:.0}", outcome.end_sstables)),
-    column("jobs", "compactions", |outcome| outcome.jobs.to_string()),
-    column("writes/s", "writes that the node did in a second", |outcome| {
+    figure("bytes per read", "bytes from disk for a read that no cache answers", |outcome| {
+        bytes_text(outcome.bytes_per_read)
+    }),
+    figure("SSTables, settled", "SSTables of the node after the last compaction", |outcome| {
+        format!("{:.0}", outcome.end_sstables)
+    }),
+    figure("compactions", "number of compactions", |outcome| outcome.jobs.to_string()),
+    figure("peak backlog", "largest backlog: bytes that compactions are behind with", |outcome| {
+        bytes_text(outcome.peak_backlog_bytes)
+    }),
+    figure("writes/s, mean", "writes per second that the node did, mean over all phases", |outcome| {
         count_text(outcome.writes / outcome.load_s.max(1e-9))
     }),
-    column("of load", "part of the wanted operations that was done", |outcome| percent(outcome.kept_up())),
-    column("waited", "part of the time in which writes waited for a flush", |outcome| {
+    figure("load done", "part of the wanted reads and writes that the node did", |outcome| {
+        percent(outcome.kept_up())
+    }),
+    figure("writes stood still", "part of the time in which writes waited for a flush", |outcome| {
         percent(outcome.writes_waited)
     }),
 ];
@@ -85,24 +95,30 @@ pub fn table(heads: &[String], rows: &[Vec<String>]) -> String {
     line(heads) + &rule + &rows.iter().map(|row| line(row)).collect::<String>()
 }
 
-/// The heads and rows of the table of runs. `label` names each run.
+/// The heads and rows of the table of runs: a column for each run, a row for each figure. `label` says what
+/// distinguishes the runs.
 pub fn rows(label: &str, runs: &[(String, Outcome)]) -> (Vec<String>, Vec<Vec<String>>) {
-    let heads = std::iter::once(label).chain(COLUMNS.iter().map(|column| column.head));
-    let row = |(name, outcome): &(String, Outcome)| {
-        std::iter::once(name.clone()).chain(COLUMNS.iter().map(|column| (column.of)(outcome))).collect()
+    let heads = std::iter::once(label.to_string()).chain(runs.iter().map(|(name, _)| name.clone()));
+    let row = |figure: &Figure| {
+        let values = runs.iter().map(|(_, outcome)| (figure.of)(outcome));
+        std::iter::once(figure.name.to_string()).chain(values).collect()
     };
-    (heads.map(str::to_string).collect(), runs.iter().map(row).collect())
+    (heads.collect(), FIGURES.iter().map(row).collect())
 }
 
 /// What was simulated, in one line.
 pub fn scope(workload: &Workload, runs: &[(String, Outcome)]) -> String {
     let Some((_, first)) = runs.first() else { return String::new() };
     format!(
-        "{} writes, {} reads in {} on {} shards; {} sampled rows a shard stand for {} each; seed {}",
+        "{} writes and {} reads in {} on {}; {} sampled rows of a shard stand for {} each; seed {}",
         count_text(first.writes),
         count_text(first.reads),
         duration_text(first.load_s),
-        workload.node.shards,
+        if workload.node.shards == 1 {
+            "1 shard".to_string()
+        } else {
+            format!("{} shards", workload.node.shards)
+        },
         count_text(first.sampled_rows as f64),
         count_text(first.rows_per_sampled_row),
         first.seed
@@ -126,8 +142,11 @@ pub fn text(name: &str, workload: &Workload, label: &str, runs: &[(String, Outco
 /// The workloads of the matrix: the rows of the talk's summary.
 pub const MATRIX: [&str; 5] = ["write-only", "overwrite", "read-mostly", "read-update", "time-series"];
 
-/// A cell of the matrix: write amplification, peak space over live data, and SSTables a read.
-pub fn cell(outcome: &Outcome) -> String {
+/// The parts of a cell of the matrix.
+pub const CELL: &str =
+    "write amplification / peak space for each byte of live data / SSTables that a read opens";
+
+fn cell(outcome: &Outcome) -> String {
     let lagging = if outcome.kept_up() < 0.95 {
         format!(", {} of the load", percent(outcome.kept_up()))
     } else {
@@ -141,16 +160,20 @@ pub fn cell(outcome: &Outcome) -> String {
     )
 }
 
-/// The matrix as a table: a row for each workload, a column for each strategy.
-pub fn matrix(results: &[(String, Vec<(String, Outcome)>)]) -> String {
-    let strategies =
-        results.first().map_or(vec![], |(_, runs)| runs.iter().map(|(name, _)| name.clone()).collect());
-    let heads: Vec<String> = std::iter::once("workload".to_string()).chain(strategies).collect();
-    let row = |(name, runs): &(String, Vec<(String, Outcome)>)| {
-        std::iter::once(name.clone()).chain(runs.iter().map(|(_, outcome)| cell(outcome))).collect()
+/// The heads and rows of the matrix: a row for each workload, a column for each strategy.
+pub fn matrix(results: &[(&str, &[(String, Outcome)])]) -> (Vec<String>, Vec<Vec<String>>) {
+    let strategies = results.first().map_or(&[][..], |(_, runs)| runs).iter().map(|(name, _)| name.clone());
+    let heads = std::iter::once("workload".to_string()).chain(strategies).collect();
+    let row = |(name, runs): &(&str, &[(String, Outcome)])| {
+        std::iter::once((*name).to_string()).chain(runs.iter().map(|(_, outcome)| cell(outcome))).collect()
     };
-    let rows: Vec<Vec<String>> = results.iter().map(row).collect();
-    format!("write amplification / peak space over live data / SSTables a read\n\n{}", table(&heads, &rows))
+    (heads, results.iter().map(row).collect())
+}
+
+/// The text that `lab table` prints.
+pub fn matrix_text(results: &[(&str, &[(String, Outcome)])]) -> String {
+    let (heads, rows) = matrix(results);
+    format!("Each cell: {CELL}.\n\n{}", table(&heads, &rows))
 }
 
 #[cfg(test)]
@@ -162,5 +185,18 @@ mod tests {
         let text = |cells: &[&str]| cells.iter().map(|cell| cell.to_string()).collect::<Vec<_>>();
         let table = table(&text(&["a", "bytes"]), &[text(&["long", "1"]), text(&["b", "22 kB"])]);
         assert_eq!(table, "| a    | bytes |\n|------|------:|\n| long |     1 |\n| b    | 22 kB |\n");
+    }
+
+    #[test]
+    fn a_run_is_a_column_and_a_load_that_was_not_done_is_in_the_matrix() {
+        let outcome = Outcome { writes: 9.0, writes_wanted: 10.0, jobs: 7, ..Outcome::default() };
+        let runs = [("A".to_string(), outcome), ("B".to_string(), Outcome::default())];
+        let (heads, rows) = rows("strategy", &runs);
+        assert_eq!(heads, ["strategy", "A", "B"]);
+        assert!(rows.contains(&["compactions", "7", "0"].map(str::to_string).to_vec()));
+        let (heads, rows) = matrix(&[("w", &runs)]);
+        assert_eq!((heads.len(), rows[0][0].as_str()), (3, "w"));
+        assert_eq!(rows[0][1], "0.0 / 0.00 / 0.00, 90 % of the load");
+        assert_eq!(rows[0][2], "0.0 / 0.00 / 0.00");
     }
 }

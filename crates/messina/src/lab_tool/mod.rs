@@ -28,8 +28,8 @@ struct Runs {
     workload: Workload,
     /// The text of the workload.
     source: String,
-    /// The head of the column with the labels.
-    label: &'static str,
+    /// What distinguishes the runs; the corner of their table.
+    label: String,
     runs: Vec<(String, Outcome)>,
 }
 
@@ -44,7 +44,7 @@ impl LabCommand {
                 let all = parsed.strategies();
                 let chosen = match strategy {
                     Some(wanted) => choose(&all, wanted)?,
-                    None => all.into_iter().next().ok_or("the workload has no strategy")?,
+                    None => first(all)?,
                 };
                 output.show(&[simulate(name, text, parsed, &[chosen], output)?])
             }
@@ -68,16 +68,27 @@ impl LabCommand {
                     simulate(name, text, parsed, &chosen, output)
                 });
                 let tables = tables.collect::<Done<Vec<_>>>()?;
-                if output.format == Format::Text {
-                    let matrix: Vec<_> =
-                        tables.iter().map(|runs| (runs.name.clone(), runs.runs.clone())).collect();
-                    print(&report::matrix(&matrix))?;
-                    return output.write_files(&tables);
+                let named: Vec<_> =
+                    tables.iter().map(|runs| (runs.name.as_str(), runs.runs.as_slice())).collect();
+                match output.format {
+                    Format::Text => print(&report::matrix_text(&named))?,
+                    Format::Json => print(&json(&tables)?)?,
                 }
-                output.show(&tables)
+                let matrix = Section {
+                    title: "Which strategy for which workload".to_string(),
+                    text: format!("Each cell: {}.", report::CELL),
+                    table: report::matrix(&named),
+                    plots: vec![],
+                    source: String::new(),
+                };
+                output.write_files(&tables, Some(matrix))
             }
         }
     }
+}
+
+fn first(strategies: Vec<NamedStrategy>) -> Done<NamedStrategy> {
+    strategies.into_iter().next().ok_or_else(|| "the workload has no strategy".into())
 }
 
 fn print(text: &str) -> Done<()> {
@@ -152,7 +163,7 @@ fn simulate(
         runs.push((strategy.name.clone(), lab::run(&workload, strategy, output.options())?));
     }
     progress("");
-    Ok(Runs { name, workload, source, label: "strategy", runs })
+    Ok(Runs { name, workload, source, label: "strategy".to_string(), runs })
 }
 
 /// Replaces the line of progress.
@@ -171,6 +182,10 @@ fn sweep(
 ) -> Done<Runs> {
     let (name, text) = load(workload)?;
     let original = parse(&name, &text)?;
+    let base = match strategy {
+        Some(wanted) => wanted.to_string(),
+        None => first(original.strategies())?.name,
+    };
     let mut runs = vec![];
     for value in values {
         let (changed, of_strategy) = match knob.strip_prefix("strategy.") {
@@ -179,14 +194,14 @@ fn sweep(
         };
         let changed = parse(&name, &changed)?;
         let all = changed.strategies();
-        let base = strategy.map_or_else(|| all[0].name.clone(), str::to_string);
         let wanted = of_strategy.map_or(base.clone(), |option| format!("{base},{option}"));
         let chosen = choose(&all, &wanted)?;
         progress(&format!("{name}: {knob} {value}"));
         runs.push((value.clone(), lab::run(&changed, &chosen, output.options())?));
     }
     progress("");
-    Ok(Runs { name: format!("{name}, {knob}"), workload: original, source: text, label: "value", runs })
+    let label = knob.strip_prefix("strategy.").unwrap_or(knob).to_string();
+    Ok(Runs { name: format!("{name} with {base}, {label}"), workload: original, source: text, label, runs })
 }
 
 impl Runs {
@@ -194,7 +209,7 @@ impl Runs {
         Section {
             title: self.name.clone(),
             text: format!("{}. {}.", self.workload.about, report::scope(&self.workload, &self.runs)),
-            table: report::rows(self.label, &self.runs),
+            table: report::rows(&self.label, &self.runs),
             plots: self.drawn().into_iter().map(|(_, svg)| svg).collect(),
             source: self.source.clone(),
         }
@@ -228,30 +243,16 @@ impl OutputArguments {
         match self.format {
             Format::Text => {
                 for runs in all {
-                    print(&report::text(&runs.name, &runs.workload, runs.label, &runs.runs))?;
+                    print(&report::text(&runs.name, &runs.workload, &runs.label, &runs.runs))?;
                 }
             }
-            Format::Json => {
-                let of = |runs: &Runs| {
-                    let named = runs.runs.iter().map(|(label, outcome)| {
-                        serde_json::json!({
-                            "label": label,
-                            "write_amplification": outcome.write_amplification(),
-                            "peak_space_over_live": outcome.peak_space(),
-                            "mean_space_over_live": outcome.mean_space(),
-                            "outcome": outcome,
-                        })
-                    });
-                    serde_json::json!({ "workload": runs.name, "runs": named.collect::<Vec<_>>() })
-                };
-                let text = serde_json::to_string_pretty(&all.iter().map(of).collect::<Vec<_>>())?;
-                print(&(text + "\n"))?;
-            }
+            Format::Json => print(&json(all)?)?,
         }
-        self.write_files(all)
+        self.write_files(all, None)
     }
 
-    fn write_files(&self, all: &[Runs]) -> Done<()> {
+    /// `top`: the first section of the page.
+    fn write_files(&self, all: &[Runs], top: Option<Section>) -> Done<()> {
         if let Some(dir) = &self.svg {
             fs::create_dir_all(dir).map_err(|error| format!("cannot create {}: {error}", dir.display()))?;
             for runs in all {
@@ -265,11 +266,28 @@ impl OutputArguments {
         }
         if let Some(path) = &self.html {
             let names: Vec<&str> = all.iter().map(|runs| runs.name.as_str()).collect();
-            let sections: Vec<Section> = all.iter().map(Runs::section).collect();
+            let sections: Vec<Section> = top.into_iter().chain(all.iter().map(Runs::section)).collect();
             write(path, &page(&format!("messina lab: {}", names.join(", ")), &sections))?;
         }
         Ok(())
     }
+}
+
+/// All figures and moments.
+fn json(all: &[Runs]) -> Done<String> {
+    let of = |runs: &Runs| {
+        let named = runs.runs.iter().map(|(label, outcome)| {
+            serde_json::json!({
+                "label": label,
+                "write_amplification": outcome.write_amplification(),
+                "peak_space_over_live": outcome.peak_space(),
+                "mean_space_over_live": outcome.mean_space(),
+                "outcome": outcome,
+            })
+        });
+        serde_json::json!({ "workload": runs.name, "runs": named.collect::<Vec<_>>() })
+    };
+    Ok(serde_json::to_string_pretty(&all.iter().map(of).collect::<Vec<_>>())? + "\n")
 }
 
 fn write(path: &PathBuf, text: &str) -> Done<()> {
