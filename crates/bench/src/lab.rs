@@ -1,9 +1,10 @@
 //! `messina-bench lab`: compares the lab with the engine on the same scaled workloads.
 //!
 //! The engine runs as in production, but on a simulated disk and in virtual time (`runtime::sim`), so that a
-//! run is the same on every machine: its rate is kept, and bytes and space can be compared exactly. The lab gets
-//! from the engine the size of rows and of flushes and predicts the bytes that compactions write and the peak of
-//! the disk space. Differences are printed, and recorded with the engine's figures.
+//! run is the same on every machine: its rate is kept, and bytes and space can be compared exactly. The lab
+//! gets from the engine the sizes of a row, a tombstone and a flush, and predicts the bytes that flushes and
+//! compactions write and the peak of the disk space. Differences are printed, and recorded with the engine's
+//! figures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
