@@ -2,10 +2,10 @@
 //!
 //! An activity needs some of each resource for a unit of its work, and has shares. Work is divided by
 //! **dominant resource fairness** (Ghodsi et al., 2011), weighted by the shares: the rates of all activities
-//! rise together, in proportion to their shares over the resource of which they need most, until a resource is
-//! full or an activity has all that it asks for; those are fixed and the others rise further. With one resource
-//! this is the division of the production scheduler ([`iosched::FairShares`]), which a test compares. Nothing is
-//! left idle that an activity could use.
+//! rise together, in proportion to their shares over the resource of which they need most, until a resource
+//! is full or an activity has all that it asks for; those are fixed and the others rise further. With one
+//! resource this is the division of the production scheduler ([`iosched::FairShares`]), which a test
+//! compares. Nothing is left idle that an activity could use.
 
 /// The resources: seconds of CPU and of disk in a second.
 pub const RESOURCES: usize = 2;

@@ -208,8 +208,8 @@ impl Job {
         (self.needs_bytes as f64 - self.temporary_bytes()).max(0.0)
     }
 
-    /// Seals the outputs that are complete and, in a job that releases inputs, replaces inputs by them. Returns
-    /// true if the table has changed.
+    /// Seals the outputs that are complete and, in a job that releases inputs, replaces inputs by them.
+    /// Returns true if the table has changed.
     pub fn seal(&mut self, store: &mut Store) -> bool {
         let mut has_changed = false;
         while self.plan.release_early

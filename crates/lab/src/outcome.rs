@@ -66,7 +66,8 @@ pub struct Outcome {
     pub end_single_reads: f64,
     pub writes: f64,
     pub reads: f64,
-    /// Writes and reads that the load asked for; equal to the done ones if the node kept up or the rate is max.
+    /// Writes and reads that the load asked for; equal to the done ones if the node kept up or the rate is
+    /// max.
     pub writes_wanted: f64,
     pub reads_wanted: f64,
     /// Fraction of the time in which writes waited for memory, and in which a flush was delayed.

@@ -6,8 +6,8 @@
 //! these numbers, so that popularity and position on the ring are independent.
 //!
 //! A pattern divides the partitions into [`Bin`]s of about equal popularity. With it the rows of a memtable
-//! are drawn without drawing each write: of `m` independent writes, a row with probability `p` a write gets at
-//! least one with probability `1 - exp(-p·m)`.
+//! are drawn without drawing each write: of `m` independent writes, a row with probability `p` a write gets
+//! at least one with probability `1 - exp(-p·m)`.
 
 use base::rng::Rng;
 use model::PartitionKey;
@@ -247,7 +247,8 @@ mod tests {
         // H(10^7) is 16.695.
         assert!((bins[0].probability * 16.695 - 1.0).abs() < 1e-3, "{}", bins[0].probability);
         let gauss = population.bins(Pattern::Gauss, 0.0, 1.0 / 6.0);
-        // Two thirds of the writes are within one deviation, a third of the partitions; a bin has 2 % of them.
+        // Two thirds of the writes are within one deviation, a third of the partitions; a bin has 2 % of
+        // them.
         let mut rows = 0.0;
         let within = gauss.iter().take_while(|bin| {
             rows += bin.rows;

@@ -1,15 +1,16 @@
 //! The cost of reads: SSTables opened, and bytes read from disk.
 //!
-//! A read of a row opens the SSTables whose filter does not rule out its partition: those that contain it, and
-//! by mistake `bloom_filter_fp_chance` of those whose key range contains it. A read of the latest rows of a
-//! partition also skips the SSTables whose clustering range, which follows the time, does not meet the span.
-//! Of an opened SSTable the read fetches the chunks that contain its bytes and a page of the index.
+//! A read of a row opens the SSTables whose filter does not rule out its partition: those that contain it,
+//! and by mistake `bloom_filter_fp_chance` of those whose key range contains it. A read of the latest rows of
+//! a partition also skips the SSTables whose clustering range, which follows the time, does not meet the
+//! span. Of an opened SSTable the read fetches the chunks that contain its bytes and a page of the index.
 
 use crate::sketch::{Place, has_partition};
 use crate::store::Store;
 use crate::workload::Table;
 
-/// Bytes of the index that a read without cached index fetches from an SSTable (`bench/results/chunks.ndjson`).
+/// Bytes of the index that a read without cached index fetches from an SSTable
+/// (`bench/results/chunks.ndjson`).
 pub const INDEX_BYTES: f64 = 5600.0;
 
 /// What one read costs, on average.

@@ -1,9 +1,10 @@
 //! The content of an SSTable as a sample of its rows.
 //!
-//! One entry stands for many rows: for its *weight*. An entry has a place (partition and row), the time of the
-//! write, the time at which it expires or was deleted, and the bytes of all rows that it stands for. A merge
-//! of samples is exact for the sampled rows: the newest write of each place remains. Rows are sampled once for
-//! the whole simulation, so that two SSTables with common rows have common entries in the same proportion.
+//! One entry stands for many rows: for its *weight*. An entry has a place (partition and row), the time of
+//! the write, the time at which it expires or was deleted, and the bytes of all rows that it stands for. A
+//! merge of samples is exact for the sampled rows: the newest write of each place remains. Rows are sampled
+//! once for the whole simulation, so that two SSTables with common rows have common entries in the same
+//! proportion.
 
 use model::NO_DELETION_TIME_S;
 

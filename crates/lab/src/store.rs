@@ -1,7 +1,7 @@
 //! The SSTables of the simulated table: the views for the strategies, and the sampled content.
 //!
-//! Views are kept up to date instead of made for each decision: a table of thousands of SSTables is decided on
-//! many thousand times.
+//! Views are kept up to date instead of made for each decision: a table of thousands of SSTables is decided
+//! on many thousand times.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,7 +21,8 @@ pub struct Content {
     pub entries: Rc<Vec<Entry>>,
     /// Times at which entries expire or were deleted, ascending.
     deaths: Vec<u32>,
-    /// SSTables for which tombstones were kept here by a job that freed nothing; see `Store::droppable_ratio`.
+    /// SSTables for which tombstones were kept here by a job that freed nothing; see
+    /// `Store::droppable_ratio`.
     pub blockers: Vec<SSTableId>,
 }
 

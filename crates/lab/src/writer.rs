@@ -1,9 +1,9 @@
 //! Draws the rows of memtables, and knows which rows are live.
 //!
 //! A memtable is drawn when it is sealed, from the number of its writes: rows of a pattern by
-//! [`crate::population`], appended and sequential rows by their position. Each sampled row gets a time between
-//! the first and the last write of the memtable. The writer also keeps the truth, the last write of each
-//! sampled row, to which the disk space is compared.
+//! [`crate::population`], appended and sequential rows by their position. Each sampled row gets a time
+//! between the first and the last write of the memtable. The writer also keeps the truth, the last write of
+//! each sampled row, to which the disk space is compared.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -83,8 +83,8 @@ fn a_coarser_sample_gives_about_the_same_figures() {
         };
         // 20,000 rows, and a sample of 5,000.
         for (exact, coarse) in figures(1.0).into_iter().zip(figures(0.0125)) {
-            // Hybrid decides by estimated overlaps, so that a small difference changes later merges: 18 % more
-            // written and 21 % less peak were seen, and at most 1 % of STCS, TWCS and UCS.
+            // Hybrid decides by estimated overlaps, so that a small difference changes later merges: 18 %
+            // more written and 21 % less peak were seen, and at most 1 % of STCS, TWCS and UCS.
             let limit = if strategy.name == "Hybrid" { 0.3 } else { 0.15 };
             assert!((coarse / exact - 1.0).abs() < limit, "{}: {exact} {coarse}", strategy.name);
         }

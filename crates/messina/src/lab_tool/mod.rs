@@ -120,7 +120,8 @@ fn load(wanted: &str) -> Done<(String, String)> {
     Err(format!("{wanted} is neither a file nor a workload of `messina lab list`{hint}").into())
 }
 
-/// A strategy of the workload by its name, or a class with options: `LeveledCompactionStrategy,fanout_size=4`.
+/// A strategy of the workload by its name, or a class with options:
+/// `LeveledCompactionStrategy,fanout_size=4`.
 fn choose(known: &[NamedStrategy], wanted: &str) -> Done<NamedStrategy> {
     let mut parts = wanted.split(',');
     let name = parts.next().unwrap_or_default();
