@@ -37,6 +37,8 @@ pub enum SSTableCommand {
     Query(QueryArguments),
     /// Rewrites SSTables in another version or compression.
     Export(ExportArguments),
+    /// Tries each codec and chunk length on samples of a table's data, and advises one.
+    Advise(AdviseArguments),
     /// Lists the SSTables of a directory and all directories below it, by table.
     Ls(LsArguments),
 }
@@ -174,4 +176,38 @@ pub struct LsArguments {
     pub dir: PathBuf,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+}
+
+#[derive(Args, Debug)]
+pub struct AdviseArguments {
+    /// SSTables of one table.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Reads of a partition for each write of as many bytes.
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = reads_per_write)]
+    pub reads_per_write: f64,
+    /// A read returns a whole partition, or this number of kilobytes of a larger one.
+    #[arg(long, value_name = "KB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub read_kb: u64,
+    /// Megabytes of data to sample.
+    #[arg(long, value_name = "MB", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub sample_mb: u64,
+    /// Megabytes of memory that the offsets of the table's chunks may take.
+    #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub offsets_mb: u64,
+    /// An operation may cost this percentage more than with the cheapest setting, if the data are smaller.
+    #[arg(long, value_name = "PERCENT", default_value_t = 25, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub extra_cost: u32,
+    /// All settings, not only those beside the chosen one.
+    #[arg(long)]
+    pub all: bool,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+fn reads_per_write(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..=1e9).contains(&value) => Ok(value),
+        _ => Err("a number from 0 to 1000000000".to_string()),
+    }
 }

@@ -5,6 +5,7 @@
 //! - `arguments`: the subcommands;
 //! - `run`: finds the SSTables, and runs each tool on them;
 //! - `query`: SELECT on SSTables;
+//! - `advise`: samples data, and prints the settings of compression with their costs;
 //! - `ls`: lists a directory, by table;
 //! - `listed`: compares TOC.txt with the files of a directory;
 //! - `progress`: progress on a terminal.
@@ -13,6 +14,7 @@
 //! left out. An SSTable that vanishes between listing and opening (a server compacts) is reported and left
 //! out.
 
+mod advise;
 mod arguments;
 mod listed;
 mod ls;

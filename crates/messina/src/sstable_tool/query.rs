@@ -85,7 +85,7 @@ fn columns_hint(error: &CqlError, table: &TableSchema, has_schema_file: bool) ->
 }
 
 /// Keyspace and table from the directories' names; default names if those are not valid.
-fn names_of(place: &SSTablePath) -> (String, String) {
+pub fn names_of(place: &SSTablePath) -> (String, String) {
     let absolute = std::path::absolute(&place.dir).unwrap_or_else(|_| place.dir.clone());
     let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());
     let is_name = |name: &String| {

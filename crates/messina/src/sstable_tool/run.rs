@@ -27,7 +27,7 @@ use super::arguments::{
     ScrubArguments, ShowArguments, SplitArguments, VerifyArguments, WrittenVersion,
 };
 use super::progress::Progress;
-use super::{listed, ls, query};
+use super::{advise, listed, ls, query};
 
 const CACHE_BYTES: usize = 8 << 20;
 const CLASS: IoClass = IoClass::Maintenance;
@@ -85,6 +85,7 @@ async fn run(shard: &Shard, command: SSTableCommand) -> Result<End, String> {
         SSTableCommand::Split(arguments) => split(shard, &arguments).await,
         SSTableCommand::Export(arguments) => export(shard, &arguments).await,
         SSTableCommand::Query(arguments) => query::run(shard, &arguments).await,
+        SSTableCommand::Advise(arguments) => advise::run(shard, &arguments).await,
         SSTableCommand::Ls(arguments) => ls::run(shard, &arguments).await,
     }
 }

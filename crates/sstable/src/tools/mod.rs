@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! sstable_path the SSTables at a path
+//! advice     tries codecs and chunk lengths on sampled data, and chooses
 //! metadata   Statistics.db in the format of sstablemetadata, and as JSON; histogram, java
 //! listing    Index.db, Summary.db and CompressionInfo.db as text and JSON
 //! finding    an error found by a verification, as a line
@@ -14,6 +15,7 @@
 //! the key of one partition in 128). All files of an SSTable are opened before any is read, so a server may
 //! delete the SSTable meanwhile.
 
+pub mod advice;
 mod finding;
 mod fit;
 mod headers;
