@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use messina::allocator;
 use messina::iotune::IotuneArguments;
+use messina::lab_tool::LabCommand;
 use messina::nodetool::{self, NodetoolArguments};
 use messina::sstable_tool::SSTableCommand;
 use mimalloc::MiMalloc;
@@ -43,6 +44,8 @@ enum Command {
     Nodetool(NodetoolArguments),
     /// Measures a disk for the I/O scheduler, and writes io_properties.yaml.
     Iotune(IotuneArguments),
+    #[command(subcommand)]
+    Lab(LabCommand),
     Shell(ShellCommand),
     #[command(subcommand)]
     Sstable(SSTableCommand),
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Iotune(arguments)) => arguments.run(),
+        Some(Command::Lab(command)) => command.run(),
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Sstable(command)) => return command.run(),
         Some(Command::Version) => {
