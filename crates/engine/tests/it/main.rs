@@ -1,6 +1,7 @@
 //! Tests of the engine's public interface on a directory.
 
 mod admission;
+mod batches;
 mod budgets;
 mod compaction;
 mod disk;
