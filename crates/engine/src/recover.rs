@@ -555,24 +555,22 @@ async fn replay_segments(
         let known = replay::synced_whole(&files, segments).await?;
         for (segment, synced_whole) in segments.iter().zip(known) {
             let (mut skipped, mut flushed_count) = (0, 0);
-            let mut failed = None;
+            let (mut failed, mut wanted) = (None, vec![]);
             let apply = async |replayed: Replayed<'_>| {
+                wanted.clear();
                 let (is_batch, mutations) = mutations_of(replayed.entry);
                 // The positions of flushed entries are about the memtables of one shard; a batch has
                 // mutations of several.
                 let flushed = if is_batch { &nothing } else { flushed };
+                // All are decoded before one is applied: a batch with an unreadable part is damaged as a whole.
                 for encoded in mutations {
-                    let mutation = match decode(&node, flushed, replayed.position, encoded?)? {
-                        Wanted::Yes(mutation) => mutation,
-                        Wanted::Gone => {
-                            skipped += 1;
-                            continue;
-                        }
-                        Wanted::Flushed => {
-                            flushed_count += 1;
-                            continue;
-                        }
-                    };
+                    match decode(&node, flushed, replayed.position, encoded?)? {
+                        Wanted::Yes(mutation) => wanted.push(mutation),
+                        Wanted::Gone => skipped += 1,
+                        Wanted::Flushed => flushed_count += 1,
+                    }
+                }
+                for mutation in wanted.drain(..) {
                     let target = if here { shard.id() } else { node.sharder.shard_of(mutation.key.token()) };
                     let lot = &mut lots[target as usize];
                     lot.push(mutation);

@@ -105,8 +105,8 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileErro
 const READ_BYTES: usize = 1 << 20;
 
 /// Reads one segment, which is made durable first; `apply` gets each entry and returns a description of the
-/// error if the entry is invalid. The segment's own chunks and its manifest decide what is damaged; `synced_whole` is the evidence of later
-/// segments.
+/// error if the entry is invalid. The segment's own chunks and its manifest decide what is damaged;
+/// `synced_whole` is the evidence of later segments.
 pub async fn read_segment(
     files: &Files,
     segment: &OldSegment,

@@ -141,6 +141,11 @@ async fn keep_and_empty(
 /// Step 3 and the following steps.
 async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> Result<(), EngineError> {
     let id = table.schema.id;
+    let block = move |shard: Shard| async move {
+        EngineShard::of(&shard)?.compactions().block(id).await;
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Statement, block).await?;
     let (first_generation, positions) = between_batches(shard, forget(shard, id)).await?;
     raise_generations(shard, id, first_generation).await?;
     let record = Truncation { first_generation, positions };
@@ -156,13 +161,12 @@ async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> R
     take_out(shard, node, table, record).await
 }
 
-/// Removes the memtables, with flushes and jobs held back. Returns the first generation of later writes, and
-/// the position of each shard's log.
+/// Holds flushes back and removes the memtables, while jobs are held back. Returns the first generation of
+/// later writes, and the position of each shard's log.
 async fn forget(shard: &Shard, id: TableId) -> Result<(u64, Vec<LogPosition>), EngineError> {
     let block = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
         let table = engine.table(id)?;
-        engine.compactions().block(id).await;
         engine.flushes().block(&table).await;
         Ok(table.sstables.next_generation())
     };

@@ -141,8 +141,8 @@ impl EngineShard {
         for (_, mutation) in &mutations {
             self.table(mutation.schema.id)?.check_writable()?;
         }
-        // There is no await from the last one in front to the memtables, so the log and this shard's
-        // memtables have the same order.
+        // There is no await from the last check to the memtables, so the log and this shard's memtables have
+        // the same order.
         Ok(self.commit_spread(mutations, &entry))
     }
 
@@ -186,6 +186,8 @@ impl EngineShard {
         let parts = mutations.iter().map(|(shard, mutation)| (*shard, mutation.schema.id));
         let appended = self.log.append_batch(parts, entry);
         let segment = appended.position.segment;
+        // None of the mutations may be for a memtable of this shard.
+        self.note_segment(segment);
         let mut elsewhere: Vec<(u32, Vec<Mutation>)> = vec![];
         for (shard, mutation) in mutations {
             if shard == me {

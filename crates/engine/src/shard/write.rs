@@ -195,6 +195,12 @@ impl EngineShard {
             active.first_write_us.set(Some(self.shard.now_us()));
         }
         self.grown(before, active.memtable.charged_bytes());
+        self.note_segment(segment);
+    }
+
+    /// Signals pressure when the first entry of a segment of this shard's log has been appended.
+    #[inline]
+    pub(super) fn note_segment(&self, segment: u64) {
         if self.last_segment.get() != segment && split_id(segment).0 == self.shard.id() {
             self.last_segment.set(segment);
             self.pressure.signal();

@@ -7,6 +7,7 @@ use catalog::TableSettings;
 use engine::commitlog::SyncMode;
 use engine::node::compaction as compactions;
 use engine::shard::EngineShard;
+use engine::sharder::Sharder;
 use engine::{EngineError, EngineOptions, OpenReport, ReadCommand, node, recover};
 use model::{CqlType, Mutation, PartitionKey, PartitionRange, TableOptions, TableSchema, Tombstone};
 use runtime::Shard;
@@ -14,13 +15,12 @@ use runtime::sim::{SimNode, SimOptions, SimStop, SimWorld};
 
 use crate::support::{clustering, insert};
 
-fn options(sync: SyncMode) -> EngineOptions {
+pub fn options(sync: SyncMode) -> EngineOptions {
     let mut options = EngineOptions {
         memory_bytes: 8 << 20,
         commitlog_segment_bytes: 16 << 10,
         commitlog_total_bytes: 1 << 20,
         commitlog_sync: sync,
-        auto_snapshot: false,
         ..EngineOptions::new("/data")
     };
     options.compaction.is_automatic = false;
@@ -30,15 +30,15 @@ fn options(sync: SyncMode) -> EngineOptions {
 /// Nothing is synced by itself within a test.
 const RARELY: SyncMode = SyncMode::Periodic { period_us: 3_600_000_000 };
 
-fn start(world: &SimWorld, sync: SyncMode) -> (SimNode, OpenReport) {
+pub fn start(world: &SimWorld, sync: SyncMode) -> (SimNode, OpenReport) {
     let node = world.start_node(|_| async {}).unwrap();
     let opened =
         world.block_on(&node, 0, move |shard| async move { recover::open(&shard, options(sync)).await });
     (node, opened.unwrap().unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// A node with the tables `t` and `u`.
-fn world(seed: u64, shards: u32, sync: SyncMode) -> (SimWorld, SimNode, Vec<Arc<TableSchema>>) {
+/// A node with the tables `t` and `u`; only `u` is kept in a snapshot before it is truncated.
+pub fn world(seed: u64, shards: u32, sync: SyncMode) -> (SimWorld, SimNode, Vec<Arc<TableSchema>>) {
     let world = SimWorld::new(SimOptions { seed, shards, ..SimOptions::default() });
     let (node, _) = start(&world, sync);
     let tables = on(&world, &node, |shard| async move {
@@ -54,9 +54,9 @@ fn world(seed: u64, shards: u32, sync: SyncMode) -> (SimWorld, SimNode, Vec<Arc<
                 .options(TableOptions { gc_grace_s: 0, ..TableOptions::default() })
                 .build()
                 .unwrap();
-            node::change_schema(&shard, |catalog| catalog.create_table(schema, TableSettings::default()))
-                .await
-                .unwrap();
+            let others = [("allow_auto_snapshot".to_string(), (name == "u").to_string())].into();
+            let settings = TableSettings { others, ..TableSettings::default() };
+            node::change_schema(&shard, |catalog| catalog.create_table(schema, settings)).await.unwrap();
             tables.push(node::catalog(&shard).unwrap().schema("ks", name).unwrap().clone());
         }
         tables
@@ -64,7 +64,7 @@ fn world(seed: u64, shards: u32, sync: SyncMode) -> (SimWorld, SimNode, Vec<Arc<
     (world, node, tables)
 }
 
-fn on<T: Send + 'static, F, Fut>(world: &SimWorld, node: &SimNode, f: F) -> T
+pub fn on<T: Send + 'static, F, Fut>(world: &SimWorld, node: &SimNode, f: F) -> T
 where
     F: FnOnce(Shard) -> Fut + Send + 'static,
     Fut: Future<Output = T> + 'static,
@@ -73,15 +73,15 @@ where
 }
 
 /// Keys on every shard of nodes with up to four shards.
-const KEYS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+pub const KEYS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// Batch `c`: one row in each partition of each table.
-fn batch(tables: &[Arc<TableSchema>], c: i32) -> Vec<Mutation> {
+pub fn batch(tables: &[Arc<TableSchema>], c: i32) -> Vec<Mutation> {
     let rows = tables.iter().flat_map(|table| KEYS.map(|key| insert(table, key, c, "value", i64::from(c))));
     rows.collect()
 }
 
-fn apply(world: &SimWorld, node: &SimNode, tables: &[Arc<TableSchema>], c: i32) {
+pub fn apply(world: &SimWorld, node: &SimNode, tables: &[Arc<TableSchema>], c: i32) {
     let batch = batch(tables, c);
     on(world, node, |shard| async move {
         node::apply_batch(&shard, batch, node::Deadline::NONE).await.unwrap();
@@ -89,7 +89,7 @@ fn apply(world: &SimWorld, node: &SimNode, tables: &[Arc<TableSchema>], c: i32) 
 }
 
 /// The number of rows of batch `c` in a table.
-fn rows_of(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, c: i32) -> usize {
+pub fn rows_of(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, c: i32) -> usize {
     let id = table.id;
     on(world, node, move |shard| async move {
         let mut command = ReadCommand::new(id, PartitionRange::all());
@@ -106,7 +106,7 @@ fn rows_of(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, c: i32) -
     })
 }
 
-fn flush(world: &SimWorld, node: &SimNode, tables: &[Arc<TableSchema>]) {
+pub fn flush(world: &SimWorld, node: &SimNode, tables: &[Arc<TableSchema>]) {
     let ids = tables.iter().map(|table| table.id).collect();
     on(world, node, |shard| async move { node::flush(&shard, ids).await.unwrap() });
 }
@@ -213,11 +213,12 @@ fn a_truncate_after_the_batch_stays_one() {
     for seed in 0..60 {
         let (mut world, node, tables) = world(seed, 2 + seed as u32 % 2, SyncMode::Batch);
         let mut rng = Rng::new(seed);
-        let id = tables[0].id;
+        let (truncated, other) = (&tables[seed as usize / 2 % 2], &tables[1 - seed as usize / 2 % 2]);
+        let id = truncated.id;
         // Batches and a truncate at the same time: each batch is before the truncate, or after it.
         let sent = tables.clone();
         let pause_us = rng.below(3000);
-        let found = on(&world, &node, move |shard| async move {
+        on(&world, &node, move |shard| async move {
             let writer = shard.clone();
             let write = shard.spawn(shard.current_group(), async move {
                 for c in 0..30 {
@@ -228,8 +229,7 @@ fn a_truncate_after_the_batch_stays_one() {
             node::truncate(&shard, id).await.unwrap();
             write.await;
         });
-        let () = found;
-        let seen: Vec<usize> = (0..30).map(|c| rows_of(&world, &node, &tables[0], c)).collect();
+        let seen: Vec<usize> = (0..30).map(|c| rows_of(&world, &node, truncated, c)).collect();
         assert!(seen.iter().all(|rows| *rows == 0 || *rows == 8), "seed {seed}: {seen:?}");
         world.set_shards(1 + rng.below(3) as u32);
         if rng.chance(1, 2) {
@@ -239,9 +239,9 @@ fn a_truncate_after_the_batch_stays_one() {
         }
         let (node, _) = start(&world, SyncMode::Batch);
         for c in 0..30 {
-            let rows = rows_of(&world, &node, &tables[0], c);
+            let rows = rows_of(&world, &node, truncated, c);
             assert_eq!(rows, seen[c as usize], "seed {seed}: the truncated table shows batch {c} otherwise");
-            assert_eq!(rows_of(&world, &node, &tables[1], c), 8, "seed {seed}: the other table, batch {c}");
+            assert_eq!(rows_of(&world, &node, other, c), 8, "seed {seed}: the other table, batch {c}");
         }
     }
 }
@@ -284,9 +284,25 @@ fn what_was_deleted_since_stays_deleted() {
 /// The log of the coordinator is released by flushes on the other shards, also when it is full.
 #[test]
 fn the_log_is_released() {
+    the_log_is_released_with(|_| true, 8);
+}
+
+#[test]
+fn the_log_of_a_shard_without_a_part_is_released() {
+    let sharder = Sharder { shard_count: 3 };
+    let is_elsewhere = move |mutation: &Mutation| sharder.shard_of(mutation.key.token()) != 0;
+    let keys = KEYS.iter().filter(|key| sharder.shard_of(PartitionKey::new(**key).token()) != 0).count();
+    the_log_is_released_with(is_elsewhere, keys);
+}
+
+fn the_log_is_released_with(is_wanted: impl Fn(&Mutation) -> bool, keys: usize) {
     let (world, node, tables) = world(1, 3, SyncMode::Batch);
     for c in 0..1500 {
-        apply(&world, &node, &tables, c);
+        let mut batch = batch(&tables, c);
+        batch.retain(&is_wanted);
+        on(&world, &node, |shard| async move {
+            node::apply_batch(&shard, batch, node::Deadline::NONE).await.unwrap();
+        });
     }
     let bytes = on(&world, &node, |shard| async move {
         let bytes = |shard: Shard| async move { Ok(EngineShard::of(&shard)?.log().disk_bytes()) };
@@ -306,7 +322,7 @@ fn the_log_is_released() {
         "{:?}",
         report.replay
     );
-    assert_eq!(rows_of(&world, &node, &tables[1], 1499), 8);
+    assert_eq!(rows_of(&world, &node, &tables[1], 1499), keys);
 }
 
 #[test]
