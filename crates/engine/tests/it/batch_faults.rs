@@ -288,7 +288,11 @@ fn a_full_disk_refuses_batches_as_a_whole() {
         assert!(is_full && written > 5, "seed {seed}: {written} batches, then {error}");
         let check = |node: &SimNode| {
             for c in 0..=written {
-                assert_eq!(whole(&world, node, &tables, c), c < written, "seed {seed}: batch {c} of {written}");
+                assert_eq!(
+                    whole(&world, node, &tables, c),
+                    c < written,
+                    "seed {seed}: batch {c} of {written}"
+                );
             }
         };
         check(&node);
