@@ -1,9 +1,9 @@
 //! `messina-bench batches`: measures what a logged batch over two shards costs, beside the same two rows as
 //! single writes and as an unlogged batch.
 //!
-//! An engine with two shards has one table. Clients are tasks on the first shard; each operation writes one row
-//! that the first shard owns and one of the second. CPU time is that of the whole process: both shards, which
-//! poll before they sleep, and helper threads. So the clients are enough to keep the shards busy.
+//! An engine with two shards has one table. Clients are tasks on the first shard; each operation writes one
+//! row that the first shard owns and one of the second. CPU time is that of the whole process: both shards,
+//! which poll before they sleep, and helper threads. So the clients are enough to keep the shards busy.
 
 use std::cell::Cell;
 use std::fs;

@@ -562,7 +562,8 @@ async fn replay_segments(
                 // The positions of flushed entries are about the memtables of one shard; a batch has
                 // mutations of several.
                 let flushed = if is_batch { &nothing } else { flushed };
-                // All are decoded before one is applied: a batch with an unreadable part is damaged as a whole.
+                // All are decoded before one is applied: a batch with an unreadable part is damaged as a
+                // whole.
                 for encoded in mutations {
                     match decode(&node, flushed, replayed.position, encoded?)? {
                         Wanted::Yes(mutation) => wanted.push(mutation),

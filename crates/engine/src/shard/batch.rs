@@ -8,9 +8,9 @@
 //! 3. The entry is released when all of these memtables have been flushed; a memtable is flushed after the
 //!    entry was synced ([`crate::commitlog::others`]).
 //!
-//! A replay applies the mutations of the entry on the shards that own them then, and repeats none of them by
-//! a shard's flushed positions, which are about the entries of its own log. Other batches may be read in part:
-//! a batch is not isolated.
+//! A replay applies the mutations of the entry on the shards that own them then, and skips none of them
+//! because of a shard's flushed positions, which are about the memtables of the log's own shard. While a
+//! batch is being written, reads may show a part of it.
 //!
 //! A TRUNCATE first waits until no batch is between its entry and its last memtable, and holds later ones
 //! back ([`EngineShard::hold_batches`]): so the positions of its record divide the batches in the same way on
@@ -121,8 +121,8 @@ struct Taken {
 
 impl EngineShard {
     /// Applies mutations of several shards, each with its owner, all or nothing also after a crash. Returns
-    /// when they are durable, as the log's sync mode defines it, and applied on all shards. After an error the
-    /// batch has not been acknowledged; it may have happened, or may still happen, as a whole.
+    /// when they are durable, as the log's sync mode defines it, and applied on all shards. After an error
+    /// the batch has not been acknowledged; it may have happened, or may still happen, as a whole.
     pub async fn apply_spread(self: &Rc<Self>, mutations: Vec<(u32, Mutation)>) -> Result<(), EngineError> {
         self.log_spread(mutations).await?.await
     }

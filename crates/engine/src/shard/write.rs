@@ -66,8 +66,8 @@ impl EngineShard {
     }
 
     /// Reads a part of one partition, lets `decide` return the mutations, and applies them, all or nothing
-    /// also after a crash. Calls for the same partition run one at a time; each sees the writes of the previous
-    /// one. Returns the page that was read, when the writes are durable.
+    /// also after a crash. Calls for the same partition run one at a time; each sees the writes of the
+    /// previous one. Returns the page that was read, when the writes are durable.
     ///
     /// Mutations of other partitions and tables, also on other shards, may be among them; those of other
     /// shards are applied after the lock is released.

@@ -94,8 +94,8 @@ fn the_entry_stays_until_every_shard_has_flushed_its_part() {
     assert!(whole(&world, &node, &tables, 1), "flushed parts are in SSTables");
 }
 
-/// A part that an SSTable contains is replayed as long as its entry exists; timestamps decide, and neither the
-/// order of the log nor that of the shards.
+/// A part that an SSTable contains is replayed as long as its entry exists; timestamps decide, and neither
+/// the order of the log nor that of the shards.
 #[test]
 fn a_part_that_is_applied_again_changes_nothing() {
     for (seed, is_flushed) in [(1, true), (2, false)] {
