@@ -1,8 +1,8 @@
 //! Batches of writes to several tables and shards: after a restart all writes of a batch are there, or none.
 //!
 //! Each write of a batch is also an ordinary write of its table's model ([`crate::table_model`]), so a batch
-//! that was acknowledged is compared like any other writes. This file compares the writes of a batch with each
-//! other. Writes to tables that were truncated, changed or dropped since the batch began do not count.
+//! that was acknowledged is compared like any other writes. This file compares the writes of a batch with
+//! each other. Writes to tables that were truncated, changed or dropped since the batch began do not count.
 
 use engine::commitlog::{LogError, SyncMode};
 use engine::{EngineError, node};
