@@ -682,6 +682,7 @@ impl CommitLog {
             return Err(error.clone());
         }
         self.sync_written().await.map_err(|error| self.fail(error))?;
+        self.progress.until(|| !self.segments.is_retiring()).await;
         // Flushed entries need no replay. Segments that cannot be removed are replayed without effect.
         let _ = self.segments.remove_unused().await;
         Ok(())

@@ -191,6 +191,11 @@ impl Segments {
         LogPosition { segment: format::segment_id(self.shard.id(), self.next_base.get()), offset_bytes: 0 }
     }
 
+    /// Whether files of segments are being recycled or removed.
+    pub fn is_retiring(&self) -> bool {
+        self.retiring.get() > 0
+    }
+
     /// Whether flushes free space: there are segments before the last one.
     pub fn can_free(&self) -> bool {
         self.in_use.borrow().len() > 1 || self.retiring.get() > 0

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::rng::Rng;
 use catalog::TableSettings;
 use engine::commitlog::SyncMode;
-use engine::node::compaction as compactions;
+use engine::node::{NodeShard, compaction as compactions};
 use engine::shard::EngineShard;
 use engine::sharder::Sharder;
 use engine::{EngineError, EngineOptions, OpenReport, ReadCommand, node, recover};
@@ -265,15 +265,29 @@ fn what_was_deleted_since_stays_deleted() {
     for shards in 2..4 {
         let (world, node, tables) = world(u64::from(shards), shards, SyncMode::Batch);
         apply(&world, &node, &tables, 1);
-        let t = tables[0].clone();
+        flush(&world, &node, &tables[..1]);
+        let (t, u) = (tables[0].clone(), tables[1].clone());
         on(&world, &node, move |shard| async move {
             for key in KEYS {
                 let mut deletion = Mutation::new(t.clone(), PartitionKey::new(key));
                 deletion.partition.tombstone = Tombstone::new(50, shard.wall_s() - 10);
                 node::apply(&shard, deletion, node::Deadline::NONE).await.unwrap();
             }
-            // The memtables of the other table still hold the entry.
             node::flush(&shard, vec![t.id]).await.unwrap();
+            // On the other shards, the segments with the deletions are released. The memtable of the other table
+            // on the first shard still holds the entry.
+            let (sharder, value) = (NodeShard::of(&shard).unwrap().sharder, "v".repeat(2000));
+            for target in 1..shards {
+                let is_there = |write: &Mutation| sharder.shard_of(write.key.token()) == target;
+                for c in 1000..1050 {
+                    let write = KEYS.map(|key| insert(&u, key, c, &value, 1)).into_iter().find(is_there);
+                    node::apply(&shard, write.unwrap(), node::Deadline::NONE).await.unwrap();
+                }
+                let id = u.id;
+                let flush = move |shard: Shard| async move { EngineShard::of(&shard)?.flush(&[id]).await };
+                shard.call(target, shard.current_group(), flush).await.unwrap().unwrap();
+            }
+            shard.sleep_us(1_000_000).await;
             compactions::major(&shard, t.id, false).await.unwrap();
         });
         assert_eq!(rows_of(&world, &node, &tables[0], 1), 0);
