@@ -10,11 +10,11 @@ use engine::commitlog::{LogError, SyncMode, format};
 use engine::node::{self, Deadline, NodeShard};
 use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, OnDamagedLog, ReadCommand};
-use model::{ColumnData, Mutation, PartitionRange, TableId, TableSchema};
+use model::{ColumnData, Mutation, PartitionKey, PartitionRange, TableId, TableSchema};
 use runtime::sim::{SimNode, SimWorld};
 use runtime::{CpuGroup, Shard};
 
-use crate::batches::{KEYS, apply, batch, flush, on, rows_of, start, world};
+use crate::batches::{KEYS, apply, batch, flush, on, options, rows_of, start, start_with, world, world_with};
 use crate::support::{self, clustering, files, insert};
 
 /// The rows of each table that a batch has.
@@ -309,6 +309,47 @@ fn a_full_disk_refuses_batches_as_a_whole() {
         world.kill();
         let (node, _) = start(&world, SyncMode::Batch);
         check(&node);
+    }
+}
+
+/// Another shard has no memory and no disk for its part. The batch has happened, so the part is applied, and
+/// the coordinator refuses the next one.
+#[test]
+fn a_part_is_applied_though_its_shard_is_full() {
+    let full = || EngineOptions {
+        memory_bytes: 1 << 20,
+        commitlog_segment_bytes: 1 << 20,
+        commitlog_total_bytes: 16 << 20,
+        ..options(SyncMode::Batch)
+    };
+    for seed in 0..4 {
+        let (world, node, tables) = world_with(seed, 2, full());
+        apply(&world, &node, &tables, 1);
+        world.run_for_us(1_000_000).unwrap();
+        let room = world.disk().used_bytes();
+        world.set_faults(|faults| faults.capacity_bytes = Some(room));
+        let (t, both) = (tables[0].clone(), tables.clone());
+        let refused = on(&world, &node, move |shard| async move {
+            let (sharder, value) = (NodeShard::of(&shard).unwrap().sharder, "v".repeat(2000));
+            let key = KEYS.into_iter().find(|key| sharder.shard_of(PartitionKey::new(*key).token()) == 1);
+            // Single writes fill the other shard.
+            for c in 1000.. {
+                let write = insert(&t, key.unwrap(), c, &value, 1);
+                if let Err(error) = node::apply(&shard, write, Deadline::NONE).await {
+                    assert!(matches!(error, EngineError::NoSpace(_) | EngineError::Log(_)), "{error}");
+                    break;
+                }
+            }
+            node::apply_batch(&shard, batch(&both, 2), Deadline::NONE).await.unwrap();
+            node::apply_batch(&shard, batch(&both, 3), Deadline::NONE).await.expect_err("shard 1 is full")
+        });
+        assert!(matches!(refused, EngineError::NoSpace(_)), "{refused}");
+        let check = |node: &SimNode| [1, 2, 3].map(|c| whole(&world, node, &tables, c));
+        assert_eq!(check(&node), [true, true, false]);
+        world.set_faults(|faults| faults.capacity_bytes = None);
+        world.kill();
+        let (node, _) = start_with(&world, full());
+        assert_eq!(check(&node), [true, true, false]);
     }
 }
 

@@ -31,16 +31,27 @@ pub fn options(sync: SyncMode) -> EngineOptions {
 const RARELY: SyncMode = SyncMode::Periodic { period_us: 3_600_000_000 };
 
 pub fn start(world: &SimWorld, sync: SyncMode) -> (SimNode, OpenReport) {
+    start_with(world, options(sync))
+}
+
+pub fn start_with(world: &SimWorld, options: EngineOptions) -> (SimNode, OpenReport) {
     let node = world.start_node(|_| async {}).unwrap();
-    let opened =
-        world.block_on(&node, 0, move |shard| async move { recover::open(&shard, options(sync)).await });
+    let opened = world.block_on(&node, 0, move |shard| async move { recover::open(&shard, options).await });
     (node, opened.unwrap().unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// A node with the tables `t` and `u`; only `u` is kept in a snapshot before it is truncated.
 pub fn world(seed: u64, shards: u32, sync: SyncMode) -> (SimWorld, SimNode, Vec<Arc<TableSchema>>) {
+    world_with(seed, shards, options(sync))
+}
+
+pub fn world_with(
+    seed: u64,
+    shards: u32,
+    options: EngineOptions,
+) -> (SimWorld, SimNode, Vec<Arc<TableSchema>>) {
     let world = SimWorld::new(SimOptions { seed, shards, ..SimOptions::default() });
-    let (node, _) = start(&world, sync);
+    let (node, _) = start_with(&world, options);
     let tables = on(&world, &node, |shard| async move {
         node::change_schema(&shard, |catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?))
             .await
