@@ -285,8 +285,8 @@ fn what_was_deleted_since_stays_deleted() {
                 node::apply(&shard, deletion, node::Deadline::NONE).await.unwrap();
             }
             node::flush(&shard, vec![t.id]).await.unwrap();
-            // On the other shards, the segments with the deletions are released. The memtable of the other table
-            // on the first shard still holds the entry.
+            // On the other shards, the segments with the deletions are released. The memtable of the other
+            // table on the first shard still holds the entry.
             let (sharder, value) = (NodeShard::of(&shard).unwrap().sharder, "v".repeat(2000));
             for target in 1..shards {
                 let is_there = |write: &Mutation| sharder.shard_of(write.key.token()) == target;
