@@ -78,7 +78,7 @@ async fn change_schema_locked(
     if broken::is("schema_whole") {
         mutations.pop();
     }
-    node.engine.apply_batch(mutations).await?;
+    node.engine.apply_batch(mutations, true).await?;
     // The change is durable in the log of the system tables. A flush that fails now, or waits for other
     // failing flushes, continues in the background.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();
