@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn smaller_data_may_cost_as_much_more_as_is_allowed() {
-        let small = Trial { stored_bytes: 4 << 20, compress_s: 0.03, ..halved(16 << 10) };
+        let small = Trial { stored_bytes: 4 << 20, compress_s: 0.1, ..halved(16 << 10) };
         let chosen = |extra_cost| {
             let evidence = Evidence { extra_cost, ..evidence(2000, 10_000) };
             let all = [Advice::new(halved(16 << 10), &evidence), Advice::new(small, &evidence)];
