@@ -2,9 +2,11 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use messina::allocator;
 use messina::iotune::IotuneArguments;
 use messina::nodetool::{self, NodetoolArguments};
@@ -46,6 +48,17 @@ enum Command {
     Shell(ShellCommand),
     #[command(subcommand)]
     Sstable(SSTableCommand),
+    /// Writes completions of the command line for a shell to standard output.
+    Completion {
+        /// The shell
+        shell: Shell,
+    },
+    /// Writes manual pages: the one of `messina` to standard output, or all into a directory.
+    Man {
+        /// The directory, for one page for each command
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Prints the version.
     Version,
 }
@@ -59,6 +72,18 @@ fn words() -> Vec<OsString> {
     }
 }
 
+/// Writes the manual page of the program, or those of all commands into a directory.
+fn manual(dir: Option<&Path>) -> std::io::Result<()> {
+    let command = Arguments::command();
+    match dir {
+        None => clap_mangen::Man::new(command).render(&mut std::io::stdout()),
+        Some(dir) => {
+            std::fs::create_dir_all(dir)?;
+            clap_mangen::generate_to(command, dir)
+        }
+    }
+}
+
 fn main() -> ExitCode {
     allocator::give_back_soon();
     let arguments = Arguments::parse_from(words());
@@ -69,6 +94,11 @@ fn main() -> ExitCode {
         Some(Command::Iotune(arguments)) => arguments.run(),
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Sstable(command)) => return command.run(),
+        Some(Command::Completion { shell }) => {
+            clap_complete::generate(shell, &mut Arguments::command(), "messina", &mut std::io::stdout());
+            Ok(())
+        }
+        Some(Command::Man { dir }) => manual(dir.as_deref()).map_err(Into::into),
         Some(Command::Version) => {
             println!("messina {}", server::VERSION);
             Ok(())

@@ -22,6 +22,8 @@ mod reshape;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backlog;
+use crate::considered::{Taken, candidate, explanation, of_buckets, of_expired, of_tombstones};
+use crate::explain::{Attempt, Explanation, Verdict};
 use crate::plan::{Finished, Layout, Plan, Reason, Split};
 use crate::reshape::Reshape;
 use crate::size_tiered::{by_tier_and_age, singles};
@@ -32,6 +34,9 @@ use crate::view::{SSTableView, TableView};
 
 /// Maximum number of windows that an SSTable writer has open at the same time.
 pub const WINDOWS_MAX: usize = 100;
+
+/// Limit of the windows of an explanation.
+const EXPLAINED_MAX: usize = 32;
 
 #[derive(Clone, Debug)]
 pub struct TimeWindow {
@@ -224,6 +229,29 @@ impl Strategy for TimeWindow {
     fn layout(&self, _level: u32) -> Layout {
         let split = Split::Windows { window_us: self.window(), windows_max: WINDOWS_MAX };
         Layout { split, ..Layout::whole() }
+    }
+
+    /// The newest windows come first.
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let mut decided = self.clone();
+        let plan = decided.next(view);
+        let taken = Taken::of(plan.as_ref());
+        let mut attempts = vec![of_expired(view, self.ignores_overlaps, &taken)];
+        for (start, sstables) in self.windows(view.free()).into_iter().rev().take(EXPLAINED_MAX) {
+            // A closed window is merged whole once; the decision forgets it when that is done.
+            if start < decided.newest && self.recent.contains(&start) && sstables.len() >= 2 {
+                let otherwise = if view.jobs_running > 0 { Verdict::Busy } else { Verdict::Behind };
+                let verdict = taken.or(sstables.iter().copied(), otherwise);
+                let candidates = vec![candidate(&sstables, verdict)];
+                attempts.push(Attempt { rule: format!("closed window from {start}").into(), candidates });
+                continue;
+            }
+            let buckets = self.tiering.buckets(singles(sstables), view.now_s());
+            let rule = format!("window from {start}, runs of about the same size");
+            attempts.push(of_buckets(rule, &buckets, self.tiering.min_threshold, &taken));
+        }
+        attempts.push(of_tombstones(view, &self.tombstones, &taken));
+        explanation(self.name(), view, attempts, plan)
     }
 
     fn pending(&self, view: &TableView<'_>) -> u64 {

@@ -11,8 +11,8 @@ use super::EngineShard;
 use crate::commitlog::{Appended, LogError};
 use crate::error::EngineError;
 use crate::read::{Page, ReadCommand};
+use crate::table::Table;
 use crate::table::validate::validate;
-use crate::table::{LoggedMemtable, Table};
 
 impl EngineShard {
     /// Applies a write. Returns when it is durable, as the log's sync mode defines it.
@@ -51,7 +51,7 @@ impl EngineShard {
             }
             // There is no await from here to the memtable, so log and memtable have the same order.
             let appended = table.log.append(id, &entry);
-            self.put(&table.memtables.active(), mutation, appended.position.segment);
+            self.put(&table, mutation, appended.position.segment);
             break (table, appended);
         };
         self.scratch.replace(entry);
@@ -123,7 +123,7 @@ impl EngineShard {
         for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {
             assert!(Rc::ptr_eq(&table.log, &log), "what is written together has one log");
             let at = log.append(mutation.schema.id, &entry);
-            self.put(&table.memtables.active(), mutation, at.position.segment);
+            self.put(&table, mutation, at.position.segment);
             appended = Some(at);
         }
         match appended {
@@ -146,7 +146,11 @@ impl EngineShard {
     }
 
     #[inline]
-    fn put(&self, active: &LoggedMemtable, mutation: Mutation, segment: u64) {
+    fn put(&self, table: &Table, mutation: Mutation, segment: u64) {
+        if let Some(samplers) = &mut *table.counters.hot_keys.borrow_mut() {
+            samplers.writes.add(&mutation.key);
+        }
+        let active = table.memtables.active();
         let before = active.memtable.charged_bytes();
         active.memtable.apply(mutation);
         active.segments.borrow_mut().add(segment);

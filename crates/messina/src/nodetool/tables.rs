@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use server::api::answers::{Loaded, SSTables, TableStats};
 
-use super::call::{Call, Tables};
+use super::call::{Call, Tables, one_or_two};
 use super::http::query;
 use super::text;
 
@@ -53,11 +53,7 @@ impl TableCommand {
     pub fn run(&self, call: &Call) -> Result<String, String> {
         match self {
             Self::TableStats { of } => {
-                let (keyspace, table) = match of.as_deref().map(|of| of.split_once('.').ok_or(of)) {
-                    None => (None, None),
-                    Some(Err(keyspace)) => (Some(keyspace), None),
-                    Some(Ok((keyspace, table))) => (Some(keyspace), Some(table)),
-                };
+                let (keyspace, table) = one_or_two(of.as_deref());
                 let path = query("/v1/tables", &[("keyspace", keyspace), ("table", table)]);
                 call.get(&path, |tables: Vec<TableStats>| text::table_stats(&tables))
             }

@@ -242,9 +242,21 @@ pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
 pub struct StopQuery {
     /// A kind as `compactionstats` shows it; `None`: all kinds.
     kind: Option<String>,
+    /// Only this job, as `compactionstats` shows it: shard and number.
+    id: Option<String>,
 }
 
 pub async fn stop(State(node): OfNode, Query(query): Query<StopQuery>) -> Answer<Done> {
+    if let Some(id) = &query.id {
+        let parts =
+            id.split_once('-').and_then(|(shard, job)| Some((shard.parse().ok()?, job.parse().ok()?)));
+        let none = || ApiError::not_found(format!("there is no job {id}"));
+        let (of_shard, job) = parts.ok_or_else(none)?;
+        let stopped = node
+            .engine
+            .ask(0, move |shard| async move { compactions::stop_job(&shard, of_shard, job).await });
+        return if stopped.get().await? { Ok(Json(Done { count: 1 })) } else { Err(none()) };
+    }
     let stopped = node.engine.ask(0, move |shard| async move { compactions::stop(&shard, query.kind).await });
     Ok(Json(Done { count: stopped.get().await? as u64 }))
 }

@@ -144,9 +144,15 @@ pub struct TableStats {
     #[serde(default)]
     pub missing_sstables: u64,
     pub max_sstable_bytes: u64,
-    /// Number of SSTables in each level of leveled compaction, level 0 first; empty if all are in level 0.
+    /// Name of the compaction strategy.
+    #[serde(default)]
+    pub compaction_strategy: String,
+    /// Number of SSTables in each level, level 0 first; empty if the strategy has no levels, and all are in level 0.
     #[serde(default)]
     pub sstables_in_levels: Vec<u64>,
+    /// The number that each of these levels may have; empty if the strategy has no levels.
+    #[serde(default)]
+    pub level_limits: Vec<u64>,
     /// Estimated number of pending compactions.
     #[serde(default)]
     pub pending_compactions: u64,
@@ -197,6 +203,29 @@ pub struct TableStats {
     pub memtable_switch_count: u64,
     pub pending_flushes: u64,
     pub bloom_filter_bytes: u64,
+    /// Reads of a partition for which a bloom filter did not rule out an SSTable without it, since the start.
+    #[serde(default)]
+    pub bloom_filter_false_positives: u64,
+    /// These, divided by all lookups of partitions that the SSTable did not have; 0 without any.
+    #[serde(default)]
+    pub bloom_filter_false_ratio: f64,
+    /// Live rows and tombstones of a page in the last five minutes; the mean is `None` without pages.
+    #[serde(default)]
+    pub live_per_slice_mean: Option<f64>,
+    #[serde(default)]
+    pub live_per_slice_max: u64,
+    #[serde(default)]
+    pub tombstones_per_slice_mean: Option<f64>,
+    #[serde(default)]
+    pub tombstones_per_slice_max: u64,
+    /// Tombstones older than the grace period, divided by all cells and tombstones in SSTables: 0 to 1.
+    #[serde(default)]
+    pub droppable_tombstone_ratio: f64,
+    /// Uncompressed bytes in SSTables that a repair has marked, and in all others.
+    #[serde(default)]
+    pub repaired_bytes: u64,
+    #[serde(default)]
+    pub unrepaired_bytes: u64,
     /// Memory of the positions of compressed chunks.
     #[serde(default)]
     pub compression_metadata_bytes: u64,

@@ -13,6 +13,8 @@
 //! | at which service level, and how fast those are | `levels.rs` |
 //! | what is done about too many requests | `overload.rs` |
 //! | what was traced | `traces.rs` |
+//! | numbers and latencies of statements | `statement_counters.rs` |
+//! | what nodetool changes while the node runs | `runtime_settings.rs` |
 //! | who is told what happens | `events.rs` |
 //! | from the configuration to all of it | `wiring.rs` |
 //!
@@ -30,7 +32,9 @@ mod login;
 mod node;
 mod overload;
 mod passwords;
+mod runtime_settings;
 mod session;
+mod statement_counters;
 mod statements;
 mod taking;
 mod traces;
@@ -54,9 +58,11 @@ use reader::ReadError;
 use reports::memory_text;
 use runtime::{CpuGroup, Event, Shard};
 
-pub use introspection::{UnderWay, memory, under_way};
+pub use introspection::{UnderWay, clients, memory, node_info, under_way};
 pub use listener::{ListenError, Opened, Port, start as listen, stop as stop_listening};
 pub use overload::Limits;
+pub use runtime_settings::{TimeoutKind, set_timeout, set_trace_probability, timeouts, trace_probability};
+pub use statement_counters::{Operation, OperationReport, StatementReport, statement_reports};
 pub use transport::Encryption;
 pub use wiring::start;
 
@@ -66,6 +72,8 @@ pub use passwords::Passwords;
 use connection::Connection;
 use levels::{Effective, Level, Levels};
 use overload::Verdict;
+use runtime_settings::RuntimeSettings;
+use statement_counters::StatementCounters;
 use statements::Statements;
 use traces::Traces;
 
@@ -206,6 +214,8 @@ pub(crate) struct CqlShard {
     /// The engine's catalog, and the catalog with virtual tables made from it.
     seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
+    pub statement_counters: StatementCounters,
+    pub runtime: RuntimeSettings,
     pub traces: Traces,
 }
 
@@ -221,6 +231,7 @@ impl CqlShard {
     fn start(shard: &Shard, options: Arc<CqlOptions>) {
         let statements = Statements::new(options.prepared_bytes_max);
         let result_memory = ResultMemory::new(options.result_bytes_max);
+        let runtime = RuntimeSettings::new(options.timeouts);
         let this = Rc::new(Self {
             shard: shard.clone(),
             options,
@@ -246,6 +257,8 @@ impl CqlShard {
             answers_left: Event::new(),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
+            statement_counters: StatementCounters::default(),
+            runtime,
             traces: Traces::default(),
         });
         if let Ok(engine) = EngineShard::of(shard) {
@@ -333,7 +346,7 @@ impl CqlShard {
                 .then(|| pace.wait_us(self.shard.now_us()))
                 .flatten(),
         };
-        let timeout_us = effective.timeout_us.unwrap_or(self.options.timeouts.read_us);
+        let timeout_us = effective.timeout_us.unwrap_or(self.runtime.timeouts.get().read_us);
         overload::decide(&load, &self.options.limits, effective.workload, timeout_us, bytes)
     }
 
