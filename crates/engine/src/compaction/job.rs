@@ -357,7 +357,6 @@ impl Job {
     async fn merge(&mut self, reader: &mut dyn Reader) -> Result<(), JobError> {
         let shard = self.around.shard.clone();
         let mut fragments = 0u64;
-        let mut may_release = false;
         loop {
             match reader.next()? {
                 Step::Ready(fragment) => {
@@ -369,13 +368,16 @@ impl Job {
                         && let Outputs::Row(cutter) = &mut self.outputs
                     {
                         cutter.cut(cut, &fragment).await?;
-                        may_release |= cut == Cut::Between && self.release_early;
                     }
-                    if may_release && let Fragment::PartitionStart { key, .. } = &fragment {
-                        self.write_garbage().await?;
+                    // Only here has every partition before this one its rows in complete outputs. If a part
+                    // of this partition is already in the garbage, the next such cut releases the inputs.
+                    if cut == Cut::Between
+                        && self.release_early
+                        && let Fragment::PartitionStart { key, .. } = &fragment
+                    {
+                        self.write_garbage(Some(key)).await?;
                         if !self.is_in_garbage {
                             self.release(key).await?;
-                            may_release = false;
                         }
                     }
                     match &mut self.outputs {
@@ -397,7 +399,7 @@ impl Job {
             }
             if self.outputs.wants_write() {
                 self.outputs.write_out().await?;
-                self.write_garbage().await?;
+                self.write_garbage(None).await?;
             }
             fragments += 1;
             // Reading the time costs a good part of the work for one fragment.
@@ -410,10 +412,14 @@ impl Job {
         self.outputs.end_sstables().await
     }
 
-    /// Writes purged data to an SSTable of its own.
-    async fn write_garbage(&mut self) -> Result<(), JobError> {
+    /// Writes purged data to an SSTable of its own, up to the partition `until`.
+    async fn write_garbage(&mut self, until: Option<&PartitionKey>) -> Result<(), JobError> {
         loop {
-            let Some(fragment) = self.garbage.borrow_mut().pop_front() else { return Ok(()) };
+            let is_later = |fragment: &Fragment| matches!(fragment, Fragment::PartitionStart { key, .. } if Some(key) == until);
+            let Some(fragment) = self.garbage.borrow_mut().pop_front_if(|fragment| !is_later(fragment))
+            else {
+                return Ok(());
+            };
             match &fragment {
                 Fragment::PartitionStart { .. } => self.is_in_garbage = true,
                 Fragment::PartitionEnd => self.is_in_garbage = false,

@@ -85,7 +85,7 @@ pub(super) async fn replace(
     let _files = table.files_lock.lock().await;
     let names = |sstables: &[Rc<SSTable>]| sstables.iter().map(|sstable| sstable.name()).collect();
     let record = Record { outputs: names(outputs), inputs: names(inputs) };
-    table.begin_removal(shard.files(), &record.inputs).await;
+    table.begin_removal(shard.files(), &record.inputs).await.map_err(JobError::File)?;
     let number = table.sstables.take_generation(shard.shard_count());
     match record::store(shard.files(), &table.dir, number, &record).await {
         Ok(()) => {}

@@ -283,7 +283,7 @@ async fn prepare(
         let opened = opened.map_err(|error| EngineError::SSTable(error.to_string()))?;
         table.sstables.incoming.borrow_mut().push(opened);
     }
-    table.begin_removal(shard.files(), &[input]).await;
+    table.begin_removal(shard.files(), &[input]).await?;
     Ok(())
 }
 

@@ -171,7 +171,7 @@ impl FlushWriter {
             self.large_data.written(&schema, written);
             job.table.add_sstable(sstable);
             job.table.memtables.add_flushed(&job.sealed);
-            job.table.store_manifest(self.shard.files(), false).await;
+            job.table.store_manifest(self.shard.files()).await;
             // Both are read until the merge ends; then the memtable is removed (`finish`).
             job.table.merge_into_cache(&self.shard, &job.sealed).await;
         }

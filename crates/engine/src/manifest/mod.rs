@@ -152,11 +152,19 @@ async fn read(files: &Files, path: &Path) -> Found {
     }
 }
 
+/// The content of a manifest's file.
+#[derive(Debug)]
+struct Stored {
+    content: Content,
+    /// It survives a loss of power.
+    is_durable: bool,
+}
+
 /// The SSTable manifest of one table on one shard.
 pub struct SSTableManifest {
     path: PathBuf,
     /// The content of the file, if known.
-    stored: RefCell<Option<Content>>,
+    stored: RefCell<Option<Stored>>,
     /// Entries of earlier runs' logs in SSTables that the start found unchanged; kept in the file until the
     /// start is complete.
     flushed_earlier: RefCell<Flushed>,
@@ -213,7 +221,8 @@ impl SSTableManifest {
                 }
                 self.flushed_earlier.borrow_mut().merge(&content.flushed);
                 if path.is_none() {
-                    *self.stored.borrow_mut() = Some(content);
+                    // The process before may have been killed before the content was durable.
+                    *self.stored.borrow_mut() = Some(Stored { content, is_durable: false });
                 }
             }
         }
@@ -260,8 +269,14 @@ impl SSTableManifest {
     }
 
     /// Writes `content()` to the file, if it differs. `is_durable`: the update must survive a loss of power.
-    /// A file that cannot be written is removed, so that it causes no false report; this loses no data.
-    pub async fn store(&self, files: &Files, is_durable: bool, content: impl Fn() -> Content) {
+    /// A file that cannot be written is removed, so that it causes no false report; this loses no data. Fails if
+    /// `is_durable` and after a loss of power the file may be as before.
+    pub async fn store(
+        &self,
+        files: &Files,
+        is_durable: bool,
+        content: impl Fn() -> Content,
+    ) -> Result<(), FileError> {
         let _held = self.lock.lock().await;
         let Content { mut sstables, mut flushed } = content();
         sstables.retain(|listed| !self.removing.borrow().contains(&listed.name));
@@ -270,22 +285,30 @@ impl SSTableManifest {
         sstables.dedup_by_key(|listed| listed.name);
         flushed.merge(&self.flushed_earlier.borrow());
         let content = Content { sstables, flushed };
-        let is_stored = self.stored.borrow().as_ref() == Some(&content);
+        let is_stored = (self.stored.borrow().as_ref())
+            .is_some_and(|stored| stored.content == content && (stored.is_durable || !is_durable));
         if is_stored || (self.stored.borrow().is_some() && broken::is("sstable_manifest")) {
-            return;
+            return Ok(());
         }
         *self.stored.borrow_mut() = None;
         match write(files, &self.path, &encode(&content), is_durable).await {
-            Ok(()) => *self.stored.borrow_mut() = Some(content),
-            Err(_) => remove_file(files, &self.path).await,
+            Ok(()) => *self.stored.borrow_mut() = Some(Stored { content, is_durable }),
+            Err(_) => {
+                let removed = remove_file(files, &self.path).await;
+                if is_durable {
+                    removed?;
+                }
+            }
         }
+        Ok(())
     }
 
     /// Removes the manifest of a dropped table.
     pub async fn remove(&self, files: &Files) {
         let _held = self.lock.lock().await;
         *self.stored.borrow_mut() = None;
-        remove_file(files, &self.path).await;
+        // One that stays belongs to no table, and the next start removes it.
+        let _ = remove_file(files, &self.path).await;
     }
 }
 
@@ -324,9 +347,12 @@ async fn write(files: &Files, path: &Path, text: &str, is_durable: bool) -> Resu
     result
 }
 
-async fn remove_file(files: &Files, path: &Path) {
-    let _ = files.remove(path).await;
-    let _ = files.sync_dir(path.parent().expect("it is in a directory")).await;
+async fn remove_file(files: &Files, path: &Path) -> Result<(), FileError> {
+    match files.remove(path).await {
+        Err(error) if !error.is_not_found() => return Err(error),
+        _removed => (),
+    }
+    files.sync_dir(path.parent().expect("it is in a directory")).await
 }
 
 /// A file in the directory of manifests, with its table and shard; `None` for a temporary file left by a
@@ -368,6 +394,8 @@ pub async fn last_segment_number(files: &Files, data_dir: &Path) -> Result<u64, 
 
 #[cfg(test)]
 mod tests {
+    use runtime::Shard;
+    use runtime::sim::{SimOptions, SimWorld};
     use sstable::name::Generation;
     use sstable::version::Version;
 
@@ -396,6 +424,36 @@ mod tests {
         for cut in 0..example.len() {
             assert_eq!(decode(&example.as_bytes()[..cut]), None, "cut at {cut}");
         }
+    }
+
+    /// A flush stores what a removal is about to store; the removal must make it durable all the same.
+    #[test]
+    fn content_that_is_stored_becomes_durable() {
+        let world = SimWorld::new(SimOptions::default());
+        let node = world.start_node(|_| async {}).unwrap();
+        let path = Path::new("/data");
+        let listed = |number| {
+            let name = SSTableName::big(Version::Me, Generation::Number(number));
+            Listed { name, crc: None }
+        };
+        let of = move |numbers: &[u64]| Content {
+            sstables: numbers.iter().map(|number| listed(*number)).collect(),
+            ..Content::default()
+        };
+        let id = TableId::from_u128(77);
+        let store = |shard: Shard| async move {
+            shard.files().create_dir_all(&dir(path)).await.unwrap();
+            let manifest = SSTableManifest::new(path, id, 0);
+            manifest.store(shard.files(), true, || of(&[1, 2])).await.unwrap();
+            for is_durable in [false, true] {
+                manifest.store(shard.files(), is_durable, || of(&[2])).await.unwrap();
+            }
+        };
+        world.block_on(&node, 0, store).unwrap();
+        drop(node);
+        world.power_loss();
+        let bytes = world.disk().read(&dir(path).join(file_name(id, 0))).unwrap();
+        assert_eq!(decode(&bytes), Some(of(&[2])));
     }
 
     #[test]

@@ -204,7 +204,7 @@ async fn take_all(shard: &Shard, id: TableId, names: Vec<SSTableName>) -> Result
     let take = move |shard: Shard| async move {
         let table = EngineShard::of(&shard)?.table(id)?;
         table.take_loading();
-        table.store_manifest(shard.files(), false).await;
+        table.store_manifest(shard.files()).await;
         Ok(())
     };
     on_all(shard, CpuGroup::Maintenance, take).await?;

@@ -116,12 +116,17 @@ impl Table {
     pub async fn accept_missing(&self, files: &Files) {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.accept();
-            self.store_manifest(files, false).await;
+            self.store_manifest(files).await;
         }
     }
 
-    /// Updates the manifest to the table's current SSTables; see [`SSTableManifest::store`].
-    pub async fn store_manifest(&self, files: &Files, is_durable: bool) {
+    /// Updates the manifest to the table's current SSTables, not durably; see [`SSTableManifest::store`].
+    pub async fn store_manifest(&self, files: &Files) {
+        // Fails only if it is to be durable.
+        let _ = self.store_manifest_as(files, false).await;
+    }
+
+    async fn store_manifest_as(&self, files: &Files, is_durable: bool) -> Result<(), FileError> {
         if let Some(manifest) = &self.sstables.manifest
             && !self.is_dropped()
         {
@@ -132,24 +137,31 @@ impl Table {
                     flushed: self.memtables.flushed(),
                 }
             };
-            manifest.store(files, is_durable, content).await;
+            return manifest.store(files, is_durable, content).await;
         }
+        Ok(())
     }
 
     /// Removes these SSTables from the manifest, durably, before their files are removed. To be followed by
-    /// [`Self::commit_removal`] when the table has dropped them, or keeps them.
-    pub async fn begin_removal(&self, files: &Files, names: &[SSTableName]) {
+    /// [`Self::commit_removal`] when the table has dropped them, or keeps them. After an error they must stay:
+    /// a start after a loss of power would report them as missing.
+    pub async fn begin_removal(&self, files: &Files, names: &[SSTableName]) -> Result<(), FileError> {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.set_removing(names, true);
-            self.store_manifest(files, true).await;
+            let stored = self.store_manifest_as(files, true).await;
+            if stored.is_err() {
+                manifest.set_removing(names, false);
+            }
+            return stored;
         }
+        Ok(())
     }
 
     /// Updates the manifest after the table has dropped these SSTables, or has kept them.
     pub async fn commit_removal(&self, files: &Files, names: &[SSTableName]) {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.set_removing(names, false);
-            self.store_manifest(files, false).await;
+            self.store_manifest(files).await;
         }
     }
 

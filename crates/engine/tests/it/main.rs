@@ -6,6 +6,7 @@ mod comebacks;
 mod compaction;
 mod disk;
 mod dropped_columns;
+mod early_release;
 mod faults;
 mod futile;
 mod garbage;

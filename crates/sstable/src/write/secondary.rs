@@ -423,7 +423,14 @@ async fn change_toc(
     }
     // A name that is no component's, so that a crash leaves nothing that looks like an SSTable.
     let new = dir.join(format!("{NEW_TOC}{name}.tmp"));
-    files.write_all(&new, &toc::encode(&listed), IoClass::Maintenance).await?;
-    files.rename(&new, &path).await?;
+    let replaced = async {
+        files.write_all(&new, &toc::encode(&listed), IoClass::Maintenance).await?;
+        files.rename(&new, &path).await
+    };
+    if let Err(error) = replaced.await {
+        // If it cannot be removed either, the next start does it.
+        let _ = files.remove(&new).await;
+        return Err(error);
+    }
     files.sync_dir(dir).await
 }
