@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::plan::{Plan, mb};
-use crate::view::TableView;
 
 /// Everything that a strategy considered for one decision, in the order of consideration.
 #[derive(Clone, Debug, PartialEq)]

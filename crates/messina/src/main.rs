@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -72,11 +73,21 @@ fn words() -> Vec<OsString> {
     }
 }
 
+/// Ignores a reader that stops before the end (`| head`).
+fn print(text: &[u8]) {
+    drop(std::io::stdout().write_all(text));
+}
+
 /// Writes the manual page of the program, or those of all commands into a directory.
 fn manual(dir: Option<&Path>) -> std::io::Result<()> {
     let command = Arguments::command();
     match dir {
-        None => clap_mangen::Man::new(command).render(&mut std::io::stdout()),
+        None => {
+            let mut text = vec![];
+            clap_mangen::Man::new(command).render(&mut text)?;
+            print(&text);
+            Ok(())
+        }
         Some(dir) => {
             std::fs::create_dir_all(dir)?;
             clap_mangen::generate_to(command, dir)
@@ -95,7 +106,9 @@ fn main() -> ExitCode {
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Sstable(command)) => return command.run(),
         Some(Command::Completion { shell }) => {
-            clap_complete::generate(shell, &mut Arguments::command(), "messina", &mut std::io::stdout());
+            let mut text = vec![];
+            clap_complete::generate(shell, &mut Arguments::command(), "messina", &mut text);
+            print(&text);
             Ok(())
         }
         Some(Command::Man { dir }) => manual(dir.as_deref()).map_err(Into::into),

@@ -19,8 +19,9 @@ fn all() -> Vec<fn() -> Box<dyn Strategy>> {
     all.push(|| Box::new(Leveled::new(160 * MB, 10)));
     all.push(|| Box::new(Incremental::new(IncrementalOptions::default())));
     all.push(|| {
-        let tombstones = TombstoneRules::default();
-        Box::new(TimeWindow { tombstones, ..TimeWindow::new(1_000_000_000) })
+        let mut windows = TimeWindow::new(1_000_000_000);
+        windows.tombstones = TombstoneRules::default();
+        Box::new(windows)
     });
     all.push(|| Box::new(DateTiered::default()));
     all.push(|| Box::new(Unified { sharding: Sharding::default(), ..Unified::default() }));

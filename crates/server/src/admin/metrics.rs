@@ -390,8 +390,10 @@ fn of_reads(page: &mut Page, shards: &[ShardReport]) {
     }
 }
 
+type OfShardSeconds = (&'static str, &'static str, &'static str, fn(&ShardReport) -> f64);
+
 /// Times of a shard, in seconds.
-const OF_SHARD_S: &[(&str, &str, &str, fn(&ShardReport) -> f64)] = &[
+const OF_SHARD_S: &[OfShardSeconds] = &[
     ("messina_compaction_flush_wait_seconds_total", "counter", "Time that flushes were delayed.", |s| {
         s.compactions.flush_waited_us as f64 / 1e6
     }),
