@@ -260,7 +260,7 @@ const COMMANDS: &[(&str, Does)] = &[
     ("disablebinary", Acts),
     ("enablebinary", Acts),
     // Messina's own.
-    ("explain shop.orders", Works(&["IncrementalCompactionStrategy:", "SSTables"])),
+    ("explain shop.orders", Works(&["SizeTieredCompactionStrategy:", "SSTables"])),
     ("explain shop nothing", Refused("no table shop.nothing")),
     ("tombstones shop orders", Works(&["tombstones and expiring cells"])),
     ("memory", Works(&["Class", "Used", "Limit"])),
@@ -580,7 +580,7 @@ fn why_a_table_does_not_compact_and_why_tombstones_stay() {
     let text = tombstones();
     assert!(text.starts_with("4 tombstones and expiring cells in 1 SSTables; 0 of them"), "{text}");
     assert!(text.contains("kept: 4 are younger than gc_grace_seconds (3600 s)"), "{text}");
-    assert!(text.contains("freed by: time: the first of them may go in 59 min"), "{text}");
+    assert!(text.contains("freed by: time: the first of them may go in "), "{text}");
 
     // Past the grace period, the rows in the other SSTable need them.
     client.run("ALTER TABLE e.t WITH gc_grace_seconds = 0");
