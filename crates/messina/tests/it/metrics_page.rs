@@ -53,8 +53,8 @@ fn page_of(families: &BTreeMap<String, (String, String)>) -> String {
     text
 }
 
-fn with_a_table() -> (Dir, Server) {
-    let dir = Dir::new("metrics-page");
+fn with_a_table(name: &str) -> (Dir, Server) {
+    let dir = Dir::new(name);
     let server = Server::start(&dir.0, &[]);
     let mut client = Client::start(server.cql_port, ProtocolVersion::V4);
     client.run("CREATE KEYSPACE m WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
@@ -64,7 +64,7 @@ fn with_a_table() -> (Dir, Server) {
 
 #[test]
 fn the_page_and_the_dashboards_name_what_the_node_exports() {
-    let (_dir, server) = with_a_table();
+    let (_dir, server) = with_a_table("metrics-page");
     let families = families(&server);
     let expect = page_of(&families);
     let path = Path::new(ROOT).join("docs/metrics.md");
@@ -117,7 +117,7 @@ fn the_page_and_the_dashboards_name_what_the_node_exports() {
 
 #[test]
 fn metrics_agree_with_the_kernel_and_with_what_clients_did() {
-    let (_dir, server) = with_a_table();
+    let (_dir, server) = with_a_table("metrics-counts");
     let mut client = Client::start(server.cql_port, ProtocolVersion::V4);
     let sum = |page: &str, name: &str| -> f64 {
         let of = |line: &str| {
