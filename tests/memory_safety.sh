@@ -16,8 +16,10 @@ miri() {
     # cpu:: and sim:: of the unit tests loop for long and have no unsafe code.
     MIRIFLAGS="-Zmiri-disable-isolation" CARGO_TARGET_DIR=target/miri \
         cargo +nightly miri test -p runtime --lib -- --skip cpu:: --skip sim::
-    MIRIFLAGS="-Zmiri-disable-isolation" CARGO_TARGET_DIR=target/miri \
-        cargo +nightly miri test -p runtime --test it -- sim:: net_sim::
+    # By Tree Borrows, because async-task's spawn_local makes a shared reference to a task that holds its own borrows (docs/campaigns.md).
+    # Tests of vanished peers wait for an hour of virtual time.
+    MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-tree-borrows" CARGO_TARGET_DIR=target/miri \
+        cargo +nightly miri test -p runtime --test it -- sim:: net_sim:: --skip a_peer_that_vanish
 }
 
 asan() {

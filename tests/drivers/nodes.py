@@ -28,12 +28,13 @@ class Trouble(Exception):
 
 
 class Node:
-    """A server process. `cpus` ties it to these cores (`taskset -c`)."""
+    """A server process. `cpus` ties it to these cores (`taskset -c`), `host` is the loopback address on which it listens."""
 
     name = "?"
     ready_within_s = 60
 
-    def __init__(self, home=None, cpus=None):
+    def __init__(self, home=None, cpus=None, host=HOST):
+        self.host = host
         self.own_home = home is None
         self.home = Path(home or tempfile.mkdtemp(prefix=f"{self.name}-"))
         self.home.mkdir(parents=True, exist_ok=True)
@@ -115,20 +116,20 @@ class Messina(Node):
 
     name = "messina"
 
-    def __init__(self, home=None, cpus=None, flags=(), profile="release"):
-        super().__init__(home, cpus)
+    def __init__(self, home=None, cpus=None, flags=(), profile="release", host=HOST):
+        super().__init__(home, cpus, host)
         self.binary = build_messina(profile)
-        self.port, self.shard_aware_port, self.api_port, self.prometheus_port = free_ports(4)
+        self.port, self.shard_aware_port, self.api_port, self.prometheus_port = free_ports(4, host)
         self.flags = list(flags)
         self.ready_within_s = 60
 
     def command(self):
-        return [self.binary, "serve", "--data-dir", self.home / "data", "--listen-address", HOST, "--native-transport-port", self.port,
+        return [self.binary, "serve", "--data-dir", self.home / "data", "--listen-address", self.host, "--native-transport-port", self.port,
                 "--set", f"native_shard_aware_transport_port={self.shard_aware_port}", "--api-port", self.api_port,
                 "--prometheus-port", self.prometheus_port, *self.flags]
 
     def nodetool(self, *words):
-        return run_nodetool([self.binary, "nodetool", "-h", HOST, "-p", self.api_port, *words])
+        return run_nodetool([self.binary, "nodetool", "-h", self.host, "-p", self.api_port, *words])
 
     def data_dir(self):
         return self.home / "data" / "data"
@@ -138,28 +139,28 @@ class Cassandra(Node):
     """Apache Cassandra of one node.
 
     `latest`: the values of its own cassandra_latest.yaml (trie memtable off the heap, BTI SSTables, UnifiedCompactionStrategy ...) instead
-    of those of cassandra.yaml. `heap`: as -Xmx takes it. The collector is G1 with the options of its own jvm17-server.options.
+    of those of cassandra.yaml. `heap`: as -Xmx takes it. `more_settings`: lines of the YAML file. The collector is G1 with the options of its own jvm17-server.options.
     """
 
     name = "cassandra"
 
-    def __init__(self, home=None, cpus=None, latest=False, heap="1G", quick_start=True, series="5.0"):
-        super().__init__(home, cpus)
+    def __init__(self, home=None, cpus=None, latest=False, heap="1G", quick_start=True, series="5.0", host=HOST, more_settings=""):
+        super().__init__(home, cpus, host)
         self.tools = toolchain.Toolchain(series)
-        self.port, self.storage_port, self.jmx_port = free_ports(3)
+        self.port, self.storage_port, self.jmx_port = free_ports(3, host)
         self.heap = heap
         self.quick_start = quick_start
         self.ready_within_s = 300
         for name in ["data", "commitlog", "hints", "saved_caches", "cdc_raw", "tmp"]:
             (self.home / name).mkdir(exist_ok=True)
-        (self.home / "cassandra.yaml").write_text(self.settings(latest))
+        (self.home / "cassandra.yaml").write_text(self.settings(latest) + more_settings)
 
     def settings(self, latest):
         common = f"""cluster_name: one node
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 num_tokens: 16
-listen_address: {HOST}
-rpc_address: {HOST}
+listen_address: {self.host}
+rpc_address: {self.host}
 native_transport_port: {self.port}
 storage_port: {self.storage_port}
 ssl_storage_port: {self.storage_port}
@@ -167,7 +168,7 @@ endpoint_snitch: SimpleSnitch
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:
-      - seeds: "{HOST}:{self.storage_port}"
+      - seeds: "{self.host}:{self.storage_port}"
 data_file_directories: [ "{self.home}/data" ]
 commitlog_directory: "{self.home}/commitlog"
 hints_directory: "{self.home}/hints"
@@ -223,7 +224,7 @@ truncate_request_timeout: 60s
     def accepts(self):
         """Cassandra logs the line a moment before it listens."""
         try:
-            socket.create_connection((HOST, self.port), 1).close()
+            socket.create_connection((self.host, self.port), 1).close()
             return True
         except OSError:
             return False
@@ -285,9 +286,9 @@ def build(profile, package, binary):
     return Path(os.environ.get("CARGO_TARGET_DIR", REPO / "target")).resolve() / directory / binary
 
 
-def free_ports(count):
+def free_ports(count, host=HOST):
     """TCP ports of the loopback that nobody listened on a moment ago."""
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
+    sockets = [socket.create_server((host, 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()

@@ -31,6 +31,7 @@ pub struct Take<'a> {
 }
 
 impl<'a> Take<'a> {
+    /// A reader of `bytes` from their start.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, offset: 0 }
@@ -48,6 +49,7 @@ impl<'a> Take<'a> {
         self.bytes.len() - self.offset
     }
 
+    /// Whether every byte was taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0

@@ -10,6 +10,7 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 pub struct Crc32(crc32fast::Hasher);
 
 impl Crc32 {
+    /// The state before the first byte.
     pub fn new() -> Self {
         Self::default()
     }

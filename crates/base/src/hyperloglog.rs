@@ -52,13 +52,16 @@ enum State {
 /// The bytes are not a valid sketch, or two sketches cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SketchError {
+    /// The bytes end before the sketch does.
     Truncated(Truncated),
     /// The version is not -2.
     Version(i32),
     /// The precisions are not `4 <= p <= 18` with `sp = 0` or `p <= sp <= 25`, or those of two sketches
     /// differ.
     Precision {
+        /// Precision of the dense registers, in bits (`p` of HyperLogLog++): there are `2^p` registers.
         precision: u32,
+        /// Precision of the sparse form, in bits (`sp`); 0: there is no sparse form.
         sparse_precision: u32,
     },
     /// The format is neither normal nor, with `sp > 0`, sparse.

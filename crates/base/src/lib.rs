@@ -4,6 +4,8 @@
 //! The list is closed. Nothing in this crate uses a clock, a disk or a thread; a new module needs a reason
 //! (see ARCHITECTURE.md, "base").
 
+#![warn(missing_docs)]
+
 pub mod broken;
 pub mod bytes;
 pub mod crc;

@@ -10,7 +10,8 @@ pub struct LogThrottle {
 }
 
 impl LogThrottle {
-    /// Admits a line if the last one is at least `pause_us` old, and returns the number of lines left out since.
+    /// Admits a line if the last one is at least `pause_us` old, and returns the number of lines left out
+    /// since.
     pub fn admit(&self, now_us: u64, pause_us: u64) -> Option<u64> {
         if self.last_us.get().is_some_and(|last_us| now_us < last_us.saturating_add(pause_us)) {
             self.left_out.set(self.left_out.get() + 1);

@@ -10,6 +10,7 @@ pub struct Rng {
 }
 
 impl Rng {
+    /// A generator whose numbers depend on `seed` alone: the same on every machine and in every run.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }

@@ -63,7 +63,7 @@ pub struct ChunksArguments {
 
 /// Runs the benchmark and prints the results.
 pub fn run(arguments: &ChunksArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = machine::pin_process(arguments.core)?;
     let dir = Scratch::make(&arguments.dir)?;
     let workload = Arc::new(Workload::new(arguments.partitions, VALUE_BYTES, SEED));

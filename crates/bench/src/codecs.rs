@@ -98,7 +98,7 @@ pub fn run(arguments: &CodecsArguments) -> Result<(), BenchError> {
     }
     text.truncate(wanted);
     let text = Arc::new(text);
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = machine::pin_process(arguments.core)?;
     let dir = Scratch::make(&arguments.dir)?;
     println!("{} MB of {}, {} times, on core {core}", arguments.megabytes, path.display(), arguments.repeats);

@@ -174,7 +174,7 @@ impl EngineArguments {
 
 /// Runs the benchmark and prints the results.
 pub fn run(arguments: &EngineArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = arguments.pin()?;
     let workload = Arc::new(arguments.workload());
     let dir = Scratch::make(&arguments.dir)?;

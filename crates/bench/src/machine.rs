@@ -17,7 +17,7 @@ pub struct Machine {
 
 impl Machine {
     /// Reads `/proc`. Values that cannot be read are "unknown" or 0.
-    pub fn look() -> Self {
+    pub fn read() -> Self {
         let field = |file: &str, name: &str| {
             let text = fs::read_to_string(file).unwrap_or_default();
             let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_string();

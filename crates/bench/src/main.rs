@@ -31,7 +31,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    allocator::give_back_soon();
+    allocator::set_purge_delay();
     let done: Result<(), BenchError> = match Arguments::parse().command {
         Command::Bench(command) => command.run(),
         Command::Serve(arguments) => serve::run(&arguments, cql_server::start).map_err(Into::into),

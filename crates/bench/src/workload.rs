@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn lz4_makes_of_it_what_the_head_of_the_file_says() {
+    fn lz4_compresses_as_the_head_of_the_file_states() {
         let sample = Workload::new(1000, 100, 1).sample(16 * 1024);
         let packed = lz4_flex::block::compress(&sample).len() as f64 / sample.len() as f64;
         assert!((0.6..0.85).contains(&packed), "{packed}");

@@ -17,6 +17,7 @@
 //! | loading the catalog from the system tables | `schema/load.rs` |
 //! | a table as CQL | `schema/display.rs` |
 //! | secondary indexes: rows, names, CQL | `schema/indexes.rs` |
+//! | user-defined functions and aggregates | `schema/functions.rs`, `schema/function_changes.rs` |
 //!
 //! **Invariant:** no clock, no disk, no thread. A [`Catalog`] is a value; a change returns a new one. Law
 //! (tests in `tests/laws.rs`): [`load()`] reads exactly what [`mutations_for`] writes.
@@ -44,6 +45,10 @@ pub use options::tombstone_gc::TombstoneGcMode;
 pub use schema::catalog::{Catalog, Changed, Table};
 pub use schema::change::{ChangeKind, SchemaChange, Target};
 pub use schema::display::{Internals, describe_keyspace, describe_table, describe_table_with, describe_type};
+pub use schema::functions::{
+    Program, ScriptEngine, Scripts, UserAggregate, UserFunction, describe_aggregate, describe_function,
+    described_types, type_names,
+};
 pub use schema::indexes;
 pub use schema::indexes::{describe_index, index_from_options, index_options};
 pub use schema::keyspace::{Factors, Keyspace};

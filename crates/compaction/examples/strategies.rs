@@ -5,12 +5,12 @@
 //! cargo run --release -p compaction --example strategies
 //! ```
 
-use compaction::testing::{Load, Timeline};
+use compaction::testing::{Timeline, WriteLoad};
 use compaction::{Incremental, IncrementalOptions, Leveled, SizeTiered, Strategy};
 
 fn main() {
     let loads = [
-        ("Example 1: all partitions once, compaction keeps up", Load::write_once(), 880),
+        ("Example 1: all partitions once, compaction keeps up", WriteLoad::write_once(), 880),
         ("Example 2: all partitions 15 times, jobs write 2 bytes for each of clients", speed(2.0), 120),
         ("Example 2: all partitions 15 times, jobs write 4 bytes for each of clients", speed(4.0), 120),
     ];
@@ -20,7 +20,7 @@ fn main() {
             "{title}\n{:>28} {:>14} {:>12} {:>12} {:>6}",
             "", "bytes written", "peak space", "in the end", "jobs"
         );
-        let tight = Load { capacity_bytes: load.live_bytes() * 6 / 5, ..load };
+        let tight = WriteLoad { capacity_bytes: load.live_bytes() * 6 / 5, ..load };
         print("size-tiered", load, &mut SizeTiered::default());
         print("leveled", load, &mut Leveled::new(fragment_bytes, 10));
         print(
@@ -34,15 +34,15 @@ fn main() {
     }
 }
 
-fn speed(speed: f64) -> Load {
-    Load { speed, ..Load::overwrite() }
+fn speed(speed: f64) -> WriteLoad {
+    WriteLoad { speed, ..WriteLoad::overwrite() }
 }
 
 fn options(fragment_bytes: u64) -> IncrementalOptions {
     IncrementalOptions { fragment_bytes, ..IncrementalOptions::default() }
 }
 
-fn print(name: &str, load: Load, strategy: &mut dyn Strategy) {
+fn print(name: &str, load: WriteLoad, strategy: &mut dyn Strategy) {
     let outcome = Timeline::run(load, strategy, 1);
     let live = load.live_bytes() as f64;
     println!(

@@ -20,8 +20,11 @@ use crate::view::SSTableView;
 /// Counters since the table was created or the node started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Bytes of SSTables that flushes wrote.
     pub flushed_bytes: u64,
+    /// Bytes of SSTables that compactions wrote.
     pub compacted_bytes: u64,
+    /// Reads of single partitions.
     pub reads: u64,
     /// SSTables opened by reads, in total.
     pub sstables_read: u64,
@@ -104,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn live_is_what_the_sketches_say_is_distinct() {
+    fn live_bytes_follow_the_distinct_keys_of_the_sketches() {
         let mut world = World::default();
         world.has_sketches = true;
         let strategy = SizeTiered::default();

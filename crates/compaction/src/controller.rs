@@ -10,6 +10,7 @@ const POINTS: [(f64, f64); 3] = [(0.0, 50.0), (1.5, 100.0), (30.0, 1000.0)];
 /// Interval at which the shares are computed, in microseconds.
 pub const INTERVAL_US: u64 = 250_000;
 
+/// Computes the CPU shares of compactions from the backlog of all tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Controller {
     /// Fixed shares, if not 0: `compaction_static_shares`.
@@ -21,6 +22,7 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// A controller with these values, see the fields. `max_shares` below 100 counts as 100.
     pub fn new(static_shares: f64, max_shares: f64, memory_bytes: u64) -> Self {
         Self { static_shares, max_shares: max_shares.max(100.0), memory_bytes: memory_bytes.max(1) }
     }

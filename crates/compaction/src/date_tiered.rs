@@ -29,14 +29,22 @@ pub const WARNING: &str =
 /// Limit of the windows of an explanation.
 const EXPLAINED_MAX: usize = 32;
 
+/// The strategy; see the head of this file.
 #[derive(Clone, Debug)]
 pub struct DateTiered {
+    /// Length of the newest windows.
     pub base_us: i64,
+    /// Largest length of a window; older windows do not grow beyond it.
     pub max_window_us: i64,
+    /// SSTables whose data are all older than this are not merged any more.
     pub max_age_us: i64,
+    /// Unit of the table's timestamps.
     pub timestamp: TimestampUnit,
+    /// Seconds between two searches for expired SSTables.
     pub expired_check_s: u32,
+    /// The rule for the choice within a window.
     pub tiering: Tiering,
+    /// When an SSTable is rewritten for its tombstones alone.
     pub tombstones: TombstoneRules,
     checked_s: Option<u32>,
 }

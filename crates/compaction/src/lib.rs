@@ -3,6 +3,8 @@
 //! All decisions are functions of values: from a [`TableView`] to a [`Plan`] with its [`Reason`]. The caller
 //! runs the plans: it opens files, keeps time and reports the results to the strategy.
 
+#![warn(missing_docs)]
+
 pub mod amplification;
 pub mod backlog;
 mod considered;

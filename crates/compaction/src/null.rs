@@ -10,6 +10,7 @@ use crate::size_tiered::SizeTiered;
 use crate::strategy::Strategy;
 use crate::view::{SSTableView, TableView};
 
+/// A strategy that plans nothing: compaction is disabled, or the options are invalid.
 pub struct Null {
     disabled: Option<Box<dyn Strategy>>,
 }

@@ -1,7 +1,7 @@
 //! The values of a table's `compaction = {…}`, checked against the table of options ([`crate::spec`]).
 //!
-//! An invalid value is an error, also in options of tables from another version's files. Unknown names are refused only
-//! for new tables ([`crate::check_options`]).
+//! An invalid value is an error, also in options of tables from another version's files. Unknown names are
+//! refused only for new tables ([`crate::check_options`]).
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -63,14 +63,17 @@ impl<'a> Options<'a> {
         Ok(self.parsed_if_any(name, parse)?.unwrap_or_else(|| panic!("{name} has a default")))
     }
 
+    /// The value of an option with a default in [`crate::spec`]. Errors: not a number, or outside the bounds.
     pub fn number<T: FromStr>(&self, name: &str) -> Result<T, OptionsError> {
         self.parsed(name, |text| text.parse().ok())
     }
 
+    /// The value of an option without a default; `None`: not set. Errors as of [`Self::number`].
     pub fn number_if_any<T: FromStr>(&self, name: &str) -> Result<Option<T>, OptionsError> {
         self.parsed_if_any(name, |text| text.parse().ok())
     }
 
+    /// The value of a boolean option. Errors: neither `true` nor `false`, in any case.
     pub fn flag(&self, name: &str) -> Result<bool, OptionsError> {
         self.parsed(name, |text| text.to_ascii_lowercase().parse().ok())
     }
@@ -128,7 +131,7 @@ impl<'a> Options<'a> {
 
     /// The same, but enabled only if the table sets one of these options. For strategies that drop whole
     /// SSTables.
-    pub(crate) fn tombstones_if_said(&self) -> Result<TombstoneRules, OptionsError> {
+    pub(crate) fn tombstones_if_set(&self) -> Result<TombstoneRules, OptionsError> {
         let is_said = ["tombstone_threshold", "tombstone_compaction_interval"]
             .iter()
             .any(|option| self.values.contains_key(*option));

@@ -1,4 +1,5 @@
-//! Makes a table's strategy from its `compaction = {…}`, whose values are checked by [`crate::option_values`].
+//! Makes a table's strategy from its `compaction = {…}`, whose values are checked by
+//! [`crate::option_values`].
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ impl Options<'_> {
         strategy.expired_check_s = self.expired_check_s()?;
         strategy.ignores_overlaps = self.flag("unsafe_aggressive_sstable_expiration")?;
         strategy.tiering = self.tiering()?;
-        strategy.tombstones = self.tombstones_if_said()?;
+        strategy.tombstones = self.tombstones_if_set()?;
         Ok(strategy)
     }
 
@@ -63,7 +64,7 @@ impl Options<'_> {
         strategy.timestamp = self.timestamp_unit()?;
         strategy.expired_check_s = self.expired_check_s()?;
         (strategy.tiering.min_threshold, strategy.tiering.max_threshold) = self.thresholds()?;
-        strategy.tombstones = self.tombstones_if_said()?;
+        strategy.tombstones = self.tombstones_if_set()?;
         Ok(strategy)
     }
 
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn nonsense_is_reported() {
         let error =
             |class: &str, options: &[(&str, &str)]| from(class, options).err().expect("an error").to_string();
         assert_eq!(strategy_from(&BTreeMap::new()).err(), Some(OptionsError::NoClass));

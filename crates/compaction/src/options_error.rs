@@ -5,16 +5,22 @@ use std::fmt;
 /// Why a strategy could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionsError {
+    /// `class` is missing.
     NoClass,
+    /// There is no strategy of this class; the field is the class as written.
     UnknownClass(String),
     /// The strategy has no option with this name.
     UnknownOption {
+        /// The option as written.
         option: String,
+        /// The strategy's class.
         class: String,
     },
     /// A value outside the option's bounds.
     Value {
+        /// The option as written.
         option: String,
+        /// The value as written.
         value: String,
         /// The text after "it must be".
         expected: String,

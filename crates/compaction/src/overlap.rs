@@ -49,6 +49,7 @@ pub struct LeastIndex<'a> {
 }
 
 impl<'a> LeastIndex<'a> {
+    /// An index of SSTables, each with a value of which the least is asked for.
     pub fn new(of: impl IntoIterator<Item = (&'a SSTableView, i64)>) -> Self {
         let of: Vec<(&SSTableView, i64)> = of.into_iter().collect();
         let mut ends: Vec<&PartitionKey> = of.iter().flat_map(|(s, _)| [&s.first, &s.last]).collect();
@@ -72,7 +73,7 @@ impl<'a> LeastIndex<'a> {
     }
 
     /// The smallest value of the other SSTables that overlap `sstable`; `i64::MAX` if there are none.
-    pub fn least_beside(&self, sstable: &SSTableView) -> i64 {
+    pub fn min_of_overlapping(&self, sstable: &SSTableView) -> i64 {
         let (first, last) = (&sstable.first, &sstable.last);
         let leaves = self.ends.len();
         let from = self.ends.partition_point(|key| *key < first);

@@ -17,7 +17,9 @@ pub struct Plan {
     /// SSTables dropped without being read: all their data is expired, and no other SSTable needs their
     /// tombstones.
     pub expired: Vec<SSTableId>,
+    /// How the output is cut into SSTables, and their level and run.
     pub layout: Layout,
+    /// Why the job is done.
     pub reason: Reason,
     /// Whether inputs are released while the job runs: each time an output is sealed, those whose partitions
     /// have all been merged.
@@ -34,18 +36,21 @@ pub struct Layout {
     pub max_bytes: Option<u64>,
     /// Whether all SSTables of the output form one new run.
     pub is_run: bool,
+    /// Where the output is cut besides by size.
     pub split: Split,
 }
 
 /// Where output SSTables end, independent of their size.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Split {
+    /// By size alone.
     Nowhere,
     /// After each of these tokens, in ascending order.
     Tokens(Vec<i64>),
     /// Each output has the writes of one window only: `floor(timestamp / window) * window`, by the timestamp
     /// of the cells.
     Windows {
+        /// Length of a window.
         window_us: i64,
         /// Maximum number of open windows. Writes of further windows go to the nearest open window.
         windows_max: usize,
@@ -59,7 +64,9 @@ pub enum Split {
 /// The keys after the previous piece and before `end` go to `run`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPiece {
+    /// The piece ends before this position; the next one begins there.
     pub end: RingPosition,
+    /// The run of the piece's SSTables.
     pub run: RunId,
 }
 
@@ -123,49 +130,137 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
     /// Several SSTables or runs have about the same size.
-    SimilarSizes { runs: usize, average_bytes: u64 },
+    SimilarSizes {
+        /// Number of inputs.
+        runs: usize,
+        /// Their average size.
+        average_bytes: u64,
+    },
     /// Fewer than `min_threshold` runs of about the same size, merged because there is no better job.
-    FewSimilarSizes { runs: usize, average_bytes: u64 },
+    FewSimilarSizes {
+        /// Number of inputs.
+        runs: usize,
+        /// Their average size.
+        average_bytes: u64,
+    },
     /// A level has more bytes than its target.
-    LevelTooLarge { level: u32, bytes: u64, target_bytes: u64 },
+    LevelTooLarge {
+        /// The level.
+        level: u32,
+        /// The level's size.
+        bytes: u64,
+        /// The size that it should have.
+        target_bytes: u64,
+    },
     /// Level 0 is merged into level 1.
-    LevelZero { sstables: usize },
+    LevelZero {
+        /// Number of inputs.
+        sstables: usize,
+    },
     /// Level 0 has too many SSTables; they are first merged with each other.
-    LevelZeroBehind { sstables: usize },
+    LevelZeroBehind {
+        /// Number of inputs.
+        sstables: usize,
+    },
     /// A level is merged upwards so that the next level is ten times as large.
-    LevelRatio { level: u32 },
+    LevelRatio {
+        /// The level.
+        level: u32,
+    },
     /// An SSTable overlaps nothing in the next level. It is enough to set its level in Statistics.db;
     /// rewriting it has the same effect.
-    Uplevel { level: u32 },
+    Uplevel {
+        /// The level.
+        level: u32,
+    },
     /// SSTables of a level overlap, which is not allowed.
-    LevelOverlap { level: u32, sstables: usize },
+    LevelOverlap {
+        /// The level.
+        level: u32,
+        /// Number of inputs.
+        sstables: usize,
+    },
     /// A window is closed: all its SSTables are merged into one.
-    WindowClosed { window_us: i64, sstables: usize },
+    WindowClosed {
+        /// Start of the window, in microseconds since 1970.
+        window_us: i64,
+        /// Number of inputs.
+        sstables: usize,
+    },
     /// Many SSTables of a window that still gets writes.
-    WindowSimilarSizes { window_us: i64, sstables: usize },
+    WindowSimilarSizes {
+        /// Start of the window, in microseconds since 1970.
+        window_us: i64,
+        /// Number of inputs.
+        sstables: usize,
+    },
     /// Too many SSTables of a density level overlap each other.
-    Overlap { level: u32, overlap: usize },
+    Overlap {
+        /// The level.
+        level: u32,
+        /// The largest number of SSTables that overlap at one point.
+        overlap: usize,
+    },
     /// The two largest tiers together exceed the space amplification goal.
-    SpaceAmplification { ratio: f64, goal: f64 },
+    SpaceAmplification {
+        /// The measured ratio.
+        ratio: f64,
+        /// The goal of the option.
+        goal: f64,
+    },
     /// A large fraction of the SSTable is droppable tombstones.
-    Tombstones { ratio: f64, threshold: f64 },
+    Tombstones {
+        /// The measured ratio.
+        ratio: f64,
+        /// The threshold of the option.
+        threshold: f64,
+    },
     /// A fragment and all older data that overlaps it, to purge its tombstones and the data that they delete.
-    FragmentTombstones { ratio: f64, overlapping: usize },
+    FragmentTombstones {
+        /// The measured ratio.
+        ratio: f64,
+        /// Number of overlapping SSTables in the job.
+        overlapping: usize,
+    },
     /// A large fraction of the inputs is dead, because they contain the same partitions (estimated by
     /// sketches) or the same rows (measured on a sample).
-    Duplicates { ratio: f64, sampled: bool },
+    Duplicates {
+        /// The measured ratio.
+        ratio: f64,
+        /// Whether the ratio was measured on a sample; else sketches gave it.
+        sampled: bool,
+    },
     /// All data in the SSTables has expired.
-    Expired { sstables: usize },
+    Expired {
+        /// Number of inputs.
+        sstables: usize,
+    },
     /// Disk space is short, so a smaller job than usual was chosen.
-    DiskShort { needed_bytes: u64, free_bytes: u64 },
+    DiskShort {
+        /// Disk space that the usual job needs.
+        needed_bytes: u64,
+        /// Disk space that is free.
+        free_bytes: u64,
+    },
     /// No job fits into the disk budget. This is the smallest job; the budget is exceeded until it ends.
-    BudgetTooSmall { needed_bytes: u64, free_bytes: u64 },
+    BudgetTooSmall {
+        /// Disk space that the usual job needs.
+        needed_bytes: u64,
+        /// Disk space that is free.
+        free_bytes: u64,
+    },
     /// Disk space is short; this job has the most bytes that are known to be dead.
-    DiskShortDeadBytes { dead_bytes: u64 },
+    DiskShortDeadBytes {
+        /// Bytes that are known to be dead.
+        dead_bytes: u64,
+    },
     /// Requested by a user: `nodetool compact`, `scrub`, `cleanup`, …
     Asked(&'static str),
     /// SSTables from elsewhere are brought into the strategy's form.
-    Reshape { sstables: usize },
+    Reshape {
+        /// Number of inputs.
+        sstables: usize,
+    },
 }
 
 pub(crate) fn mb(bytes: u64) -> String {
@@ -245,6 +340,7 @@ impl fmt::Display for Reason {
 /// The result of a plan, for the strategy that made it.
 #[derive(Clone, Debug)]
 pub struct Finished<'a> {
+    /// The plan of the job.
     pub plan: &'a Plan,
     /// The lowest level of the inputs.
     pub input_level: u32,
@@ -252,5 +348,6 @@ pub struct Finished<'a> {
     pub last_key: Option<PartitionKey>,
     /// Bytes of Data.db before compression: of all inputs, and of all outputs.
     pub input_bytes: u64,
+    /// See `input_bytes`.
     pub output_bytes: u64,
 }

@@ -17,7 +17,10 @@ use crate::sstable_id::SSTableId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TombstoneGc {
     /// `gc_grace_seconds` after the deletion.
-    Timeout { gc_grace_s: u32 },
+    Timeout {
+        /// The table's `gc_grace_seconds`.
+        gc_grace_s: u32,
+    },
     /// Never.
     Disabled,
     /// Immediately.
@@ -25,12 +28,20 @@ pub enum TombstoneGc {
     /// When its token was repaired after the deletion, with an allowance for the time that writes may take to
     /// arrive. `repaired_s` is the time of the last repair of the range, `None` if there was none. With a
     /// single replica there is nothing to repair, and tombstones are droppable immediately.
-    Repair { repaired_s: Option<u32>, propagation_delay_s: u32, has_one_replica: bool },
+    Repair {
+        /// Time of the last repair of the range, in seconds since 1970; `None`: never.
+        repaired_s: Option<u32>,
+        /// Seconds that a write may take to arrive.
+        propagation_delay_s: u32,
+        /// Whether the keyspace has a single replica.
+        has_one_replica: bool,
+    },
 }
 
 /// Tombstones with a deletion time before this are droppable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcBefore {
+    /// Tombstones whose deletion time (seconds since 1970) is before this are droppable.
     pub before_s: u32,
     /// The value of `before_s` if the commit log were empty.
     pub before_without_log_s: u32,
@@ -86,6 +97,7 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All causes, in the order of their counters.
     pub const ALL: [Self; 6] =
         [Self::TooYoung, Self::Disabled, Self::NotRepaired, Self::CommitLog, Self::Memtable, Self::SSTable];
 
@@ -111,11 +123,14 @@ impl fmt::Display for Cause {
 /// The memtable or SSTable that contains writes which a tombstone may delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocker {
+    /// The table's memtables.
     Memtable,
+    /// This SSTable, which is not among the inputs.
     SSTable(SSTableId),
 }
 
 impl Blocker {
+    /// The cause under which a tombstone is counted that this keeps.
     pub fn cause(self) -> Cause {
         match self {
             Self::Memtable => Cause::Memtable,
@@ -126,8 +141,11 @@ impl Blocker {
 
 /// The properties of an SSTable outside the merge that matter for tombstones.
 pub trait Outside {
+    /// The SSTable's id.
     fn id(&self) -> SSTableId;
+    /// Its smallest partition key.
     fn first(&self) -> &PartitionKey;
+    /// Its largest partition key.
     fn last(&self) -> &PartitionKey;
     /// The smallest timestamp of live data in it, or the smallest of all data if that is not known.
     fn min_live_timestamp_us(&self) -> i64;
@@ -172,17 +190,17 @@ impl<S: Outside> PurgeHorizon<S> {
             let at = self.outside.partition_point(|other| other.first() <= sstable.first());
             self.outside.insert(at, sstable);
             self.open.reserve(self.outside.len());
-            self.begin_anew();
+            self.restart();
         }
     }
 
     /// Removes an SSTable that another job has replaced. O(n).
     pub fn remove(&mut self, id: SSTableId) {
         self.outside.retain(|sstable| sstable.id() != id);
-        self.begin_anew();
+        self.restart();
     }
 
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.begun = 0;
         self.open.clear();
     }
@@ -222,7 +240,7 @@ impl<S: Outside> PurgeHorizon<S> {
     fn advance(&mut self, key: &PartitionKey) {
         let token = key.token();
         if token < self.last_token {
-            self.begin_anew();
+            self.restart();
         }
         self.last_token = token;
         let outside = &self.outside;
@@ -270,6 +288,7 @@ pub struct KeptTombstones {
 }
 
 impl KeptTombstones {
+    /// Counts a tombstone that was kept. `by` is the SSTable that kept it, if one did.
     pub fn add(&mut self, cause: Cause, by: Option<SSTableId>) {
         self.counts[cause as usize] += 1;
         if let Some(id) = by {
@@ -277,6 +296,7 @@ impl KeptTombstones {
         }
     }
 
+    /// The number of tombstones that were kept for `cause`.
     pub fn count(&self, cause: Cause) -> u64 {
         self.counts[cause as usize]
     }
@@ -287,6 +307,7 @@ impl KeptTombstones {
         most.map(|(id, count)| (*id, *count))
     }
 
+    /// Adds the counts of another part of the job.
     pub fn add_all(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;

@@ -20,6 +20,7 @@ pub const SAMPLED_RUNS_MAX: usize = 64;
 /// The sample to merge: all rows of these runs in these ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SamplePlan {
+    /// The runs whose overlap is measured.
     pub runs: Vec<RunId>,
     /// Token ranges with inclusive bounds, in ascending order and disjoint.
     pub ranges: Vec<(i64, i64)>,
@@ -57,6 +58,7 @@ pub struct SampledGroup {
 /// The result of merging a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledOverlap {
+    /// The measured runs.
     pub runs: Vec<RunId>,
     /// Groups with distinct `members`.
     pub groups: Vec<SampledGroup>,
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_tells_what_each_pair_frees() {
+    fn a_sample_estimates_what_each_pair_frees() {
         let runs = vec![RunId(1), RunId(2), RunId(3)];
         // Runs 1 and 2 share 100 bytes; run 3 has 100 bytes of its own; all three share 50.
         let groups = vec![group(0b011, 200, 100), group(0b100, 100, 100), group(0b111, 150, 50)];

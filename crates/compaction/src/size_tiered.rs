@@ -22,9 +22,12 @@ use crate::tiers::{Bucket, Run, Tiering, ids};
 use crate::tombstones::{TombstoneRules, fully_expired};
 use crate::view::{SSTableView, TableView};
 
+/// The strategy; see the head of this file.
 #[derive(Clone, Debug, Default)]
 pub struct SizeTiered {
+    /// Which SSTables have about the same size, and how many are merged.
     pub tiering: Tiering,
+    /// When an SSTable is rewritten for its tombstones alone.
     pub tombstones: TombstoneRules,
     /// The SSTables that together get at most this fraction of all reads are not merged; 0.0: all are.
     pub cold_reads_to_omit: f64,

@@ -17,9 +17,11 @@ use crate::unified::scaling::{parse_bytes, parse_list};
 /// The values that an option can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
+    /// `true` or `false`, in any case.
     Boolean,
     /// Both bounds are inclusive.
     Integer(i64, i64),
+    /// A decimal number between the bounds.
     Number(Bound<f64>, Bound<f64>),
     /// In upper or lower case.
     Word(&'static [&'static str]),
@@ -34,7 +36,9 @@ use Kind::{Boolean, Integer, Number, Scaling, Size, Word};
 /// One option.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
+    /// The name in `compaction = {…}`.
     pub name: &'static str,
+    /// Form and bounds of the value.
     pub kind: Kind,
     /// Empty: the option has no default.
     pub default: &'static str,
@@ -323,6 +327,7 @@ impl StrategySpec {
         found
     }
 
+    /// The strategy's option of this name; `None`: it has none.
     pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
         self.own.iter().copied().chain([COMMON]).flatten().find(|option| option.name == name)
     }

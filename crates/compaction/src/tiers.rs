@@ -29,18 +29,22 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
+    /// An SSTable as a run of its own.
     pub fn of_one(sstable: &'a SSTableView) -> Self {
         Self { sstables: vec![sstable], bytes: sstable.data_bytes }
     }
 
+    /// The run's id.
     pub fn id(&self) -> RunId {
         self.sstables[0].run
     }
 
+    /// The largest timestamp of its SSTables.
     pub fn max_timestamp_us(&self) -> i64 {
         self.sstables.iter().map(|sstable| sstable.max_timestamp_us).max().unwrap_or(i64::MIN)
     }
 
+    /// The smallest timestamp of its SSTables.
     pub fn min_timestamp_us(&self) -> i64 {
         self.sstables.iter().map(|sstable| sstable.min_timestamp_us).min().unwrap_or(i64::MAX)
     }
@@ -90,6 +94,7 @@ pub fn ids<'r, 'a: 'r>(runs: impl IntoIterator<Item = &'r Run<'a>>) -> Vec<SSTab
 pub struct Bucket<'a> {
     /// In ascending order of size; at least one.
     pub runs: Vec<Run<'a>>,
+    /// Their average size.
     pub average_bytes: u64,
 }
 
@@ -98,6 +103,7 @@ impl<'a> Bucket<'a> {
         Self { average_bytes: run.bytes, runs: vec![run] }
     }
 
+    /// The sum of their sizes.
     pub fn bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.bytes).sum()
     }
@@ -120,14 +126,19 @@ pub enum Bucketing {
 /// The options of strategies that merge by size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tiering {
+    /// How runs are sorted into buckets.
     pub bucketing: Bucketing,
+    /// A run belongs to a bucket if it is larger than this multiple of the bucket's average.
     pub bucket_low: f64,
+    /// A run belongs to a bucket if it is smaller than this multiple of the bucket's average.
     pub bucket_high: f64,
     /// Smaller runs count as small and may share one bucket.
     pub min_sstable_bytes: u64,
     /// For this time after a small run was written, small runs do not share one bucket.
     pub min_sstable_age_s: u32,
+    /// Number of runs from which on a bucket is merged.
     pub min_threshold: usize,
+    /// Largest number of runs of one merge.
     pub max_threshold: usize,
 }
 

@@ -26,7 +26,9 @@ const CHECKED_MAX: usize = 64;
 pub struct TombstoneRules {
     /// False: no tombstone compactions.
     pub enabled: bool,
+    /// The droppable part, from 0 to 1, from which on an SSTable is rewritten.
     pub threshold: f64,
+    /// Seconds after its last write in which an SSTable is not rewritten for its tombstones.
     pub interval_s: u32,
     /// Whether overlapping SSTables are ignored.
     pub unchecked: bool,
@@ -66,7 +68,7 @@ impl TombstoneRules {
             return candidates.first().map(|sstable| (*sstable, self.reason(sstable)));
         }
         let oldest = LeastIndex::new(view.all().map(|s| (s, s.min_timestamp_us)));
-        let has_older = |s: &SSTableView| oldest.least_beside(s) <= s.max_timestamp_us;
+        let has_older = |s: &SSTableView| oldest.min_of_overlapping(s) <= s.max_timestamp_us;
         if let Some(sstable) = candidates.iter().find(|sstable| !has_older(sstable)) {
             return Some((sstable, self.reason(sstable)));
         }
@@ -112,7 +114,7 @@ pub fn fully_expired<'a>(
         LeastIndex::new(view.all().filter(|sstable| !is_over(sstable)).map(|s| (s, s.min_timestamp_us)));
     let in_memory = view.memtable_min_timestamp_us.unwrap_or(i64::MAX);
     over.into_iter()
-        .filter(|sstable| sstable.max_timestamp_us < alive.least_beside(sstable).min(in_memory))
+        .filter(|sstable| sstable.max_timestamp_us < alive.min_of_overlapping(sstable).min(in_memory))
         .map(|sstable| sstable.id)
         .collect()
 }

@@ -11,7 +11,9 @@ use crate::sstable_id::{RunId, SSTableId};
 /// One SSTable.
 #[derive(Clone, Debug)]
 pub struct SSTableView {
+    /// The SSTable's id.
     pub id: SSTableId,
+    /// The run that it belongs to; alone, it is a run of its own.
     pub run: RunId,
     /// Bytes of Data.db before compression.
     pub data_bytes: u64,
@@ -19,11 +21,13 @@ pub struct SSTableView {
     pub disk_bytes: u64,
     /// The smallest and the largest partition key.
     pub first: PartitionKey,
+    /// See `first`.
     pub last: PartitionKey,
     /// The level of leveled compaction; 0 otherwise.
     pub level: u32,
     /// The smallest and the largest timestamp of a write, by convention in microseconds since 1970.
     pub min_timestamp_us: i64,
+    /// See `min_timestamp_us`.
     pub max_timestamp_us: i64,
     /// The latest time at which some of its data expires or was deleted, in seconds since 1970.
     /// [`model::NO_DELETION_TIME_S`] if it contains data that never expires.
@@ -102,6 +106,7 @@ pub struct TableView<'a> {
     pub ring_share: f64,
     /// Whether merges of fewer than `min_threshold` runs are forbidden, even if there is no other job.
     pub enforce_min_threshold: bool,
+    /// Free and total space of the disk.
     pub disk: DiskView,
     /// The result of a sampling merge, if the sampled runs have not changed since.
     pub sampled: Option<&'a SampledOverlap>,
@@ -110,6 +115,7 @@ pub struct TableView<'a> {
 }
 
 impl<'a> TableView<'a> {
+    /// The present time in seconds since 1970.
     pub fn now_s(&self) -> u32 {
         u32::try_from(self.now_us / 1_000_000).unwrap_or(0)
     }
@@ -124,6 +130,7 @@ impl<'a> TableView<'a> {
         self.sstables.iter().filter(|sstable| sstable.is_free())
     }
 
+    /// The SSTable with this id; `None`: the table has none.
     pub fn find(&self, id: SSTableId) -> Option<&'a SSTableView> {
         self.sstables.iter().find(|sstable| sstable.id == id)
     }

@@ -33,7 +33,7 @@ pub struct Admission {
 
 /// Why a job has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum JobRefusal {
     /// A job of the same weight is running.
     SameWeight,
     /// A job that merges more runs is running.
@@ -41,19 +41,20 @@ pub enum Refusal {
 }
 
 impl Admission {
-    pub fn check(&self, job: Weight) -> Result<(), Refusal> {
+    /// Whether a job of this weight may start beside those that run. Errors: why it has to wait.
+    pub fn check(&self, job: Weight) -> Result<(), JobRefusal> {
         if job.weight == 0 {
             return Ok(());
         }
         if self.running.iter().any(|running| running.weight == job.weight) {
-            return Err(Refusal::SameWeight);
+            return Err(JobRefusal::SameWeight);
         }
         let largest = self.running.iter().map(|running| running.fan_in).max().unwrap_or(0);
-        if job.fan_in < largest { Err(Refusal::LargerFanIn) } else { Ok(()) }
+        if job.fan_in < largest { Err(JobRefusal::LargerFanIn) } else { Ok(()) }
     }
 
     /// Admits a job, if it may run. The caller ends it with [`Admission::end`].
-    pub fn begin(&mut self, job: Weight) -> Result<(), Refusal> {
+    pub fn begin(&mut self, job: Weight) -> Result<(), JobRefusal> {
         self.check(job)?;
         if job.weight > 0 {
             self.running.push(job);
@@ -61,6 +62,7 @@ impl Admission {
         Ok(())
     }
 
+    /// Ends a job that [`Self::begin`] admitted.
     pub fn end(&mut self, job: Weight) {
         if let Some(at) = self.running.iter().position(|running| *running == job) {
             self.running.swap_remove(at);
@@ -85,9 +87,9 @@ mod tests {
         let mut admission = Admission::default();
         let (small, large) = (Weight::new(4 << 20, 6), Weight::new(64 << 20, 6));
         assert_eq!(admission.begin(large), Ok(()));
-        assert_eq!(admission.begin(large), Err(Refusal::SameWeight));
+        assert_eq!(admission.begin(large), Err(JobRefusal::SameWeight));
         assert_eq!(admission.begin(small), Ok(()));
-        assert_eq!(admission.check(Weight::new(1 << 40, 5)), Err(Refusal::LargerFanIn));
+        assert_eq!(admission.check(Weight::new(1 << 40, 5)), Err(JobRefusal::LargerFanIn));
         assert_eq!(admission.begin(Weight::new(0, 0)), Ok(()));
         admission.end(Weight::new(0, 0));
         admission.end(large);

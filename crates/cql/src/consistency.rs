@@ -205,7 +205,7 @@ mod tests {
 
     /// Expected answers are those of Cassandra 5.0 with one node in `datacenter1`.
     #[test]
-    fn a_level_wants_replicas_as_the_replication_says() {
+    fn a_consistency_level_needs_replicas_of_the_replication() {
         const SIMPLE: &str = "SimpleStrategy";
         const NETWORK: &str = "NetworkTopologyStrategy";
         let ask = |class: &str, factor: (&str, &str), kind, consistency, serial| {

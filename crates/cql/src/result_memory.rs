@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_goes_on_when_a_result_is_gone() {
+    fn a_waiter_continues_when_a_result_is_dropped() {
         let memory = ResultMemory::new(100);
         let mut charge = ResultCharge::new(Some(memory.clone()));
         charge.grow_to(60);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_result_without_room_waits_and_has_its_reservation_then() {
+    fn a_large_result_waits_for_its_reservation() {
         let memory = ResultMemory::new(LIMIT_BYTES);
         let [mut a, mut b, mut c] = [(); 3].map(|()| ResultCharge::new(Some(memory.clone())));
         assert_eq!(a.grow_unpaged(SMALL_RESULT_BYTES), Growth::Fits);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stops_waiting_leaves_nothing_behind() {
+    fn a_cancelled_wait_leaves_no_state() {
         let memory = ResultMemory::new(LIMIT_BYTES);
         let [mut a, mut b, mut c] = [(); 3].map(|()| ResultCharge::new(Some(memory.clone())));
         assert_eq!(a.grow_unpaged(LIMIT_BYTES), Growth::Fits);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_grows_beyond_the_room_waits_at_its_old_place() {
+    fn a_result_that_exceeds_the_memory_waits_at_its_old_place() {
         let mut queue = ResultQueue::new(100);
         let [a, b, c] = [(); 3].map(|()| queue.arrive());
         assert_eq!(queue.reserve(a, 0, 50), Reserved::Granted);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use catalog::Catalog;
+use catalog::{Catalog, Resource};
 use md5::{Digest, Md5};
 use model::TableId;
 use model::TableSchema;
@@ -16,7 +16,7 @@ use crate::access::authorize::{self, TableNeed};
 use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
-use crate::term::{Planner, bind};
+use crate::term::{Planner, UserCall, bind};
 use crate::{
     ConsistencyLevels, Coordinator, Execution, Outcome, Replicas, StatementKind, Verb, access, describe,
 };
@@ -44,6 +44,10 @@ pub struct Prepared {
     tables: Vec<Arc<TableSchema>>,
     /// The permissions that its execution needs.
     needs: Vec<TableNeed>,
+    /// The user-defined functions that the statement calls, and the resources that its user must be allowed
+    /// to execute.
+    calls: Vec<UserCall>,
+    executes: Vec<Resource>,
     plan: Plan,
 }
 
@@ -110,6 +114,11 @@ impl Prepared {
             Plan::Truncate(_) | Plan::Other(_) => (&[], vec![], vec![]),
         };
         let markers = markers.to_vec();
+        let calls = match &plan {
+            Plan::Select(select) => select.calls().to_vec(),
+            Plan::Modify(modify) => modify.calls().to_vec(),
+            Plan::Truncate(_) | Plan::Other(_) => vec![],
+        };
         let mut tables: Vec<Arc<TableSchema>> = vec![];
         for id in ids {
             if !tables.iter().any(|known| known.id == id)
@@ -134,6 +143,8 @@ impl Prepared {
             needs: needs_of(catalog, keyspace, &plan, &tables),
             markers,
             tables,
+            executes: calls.iter().flat_map(UserCall::resources).collect(),
+            calls,
             plan,
         })
     }
@@ -153,12 +164,14 @@ impl Prepared {
         digest.finalize().into()
     }
 
-    /// Whether the schemas of the statement's tables are the same as when it was planned.
+    /// Whether the schemas of the statement's tables, and the definitions of its functions, are the same as
+    /// when it was planned.
     #[inline]
     pub fn is_current(&self, catalog: &Catalog) -> bool {
         self.tables
             .iter()
             .all(|table| catalog.table_by_id(table.id).is_some_and(|known| Arc::ptr_eq(&known.schema, table)))
+            && self.calls.iter().all(|call| call.is_current(catalog))
     }
 
     /// Estimate of the memory that the prepared statement takes, in bytes.
@@ -262,6 +275,7 @@ impl Prepared {
         warnings: &mut Vec<String>,
     ) -> Result<Outcome, CqlError> {
         authorize::check_tables(&self.needs, coordinator)?;
+        authorize::check_functions(&self.executes, coordinator)?;
         match &self.plan {
             Plan::Select(select) => {
                 let select = authorize::visible(select, coordinator)?;
@@ -293,10 +307,10 @@ impl Prepared {
     ) -> Result<Outcome, CqlError> {
         let keyspace = self.keyspace.as_deref();
         let catalog = coordinator.catalog();
-        if coordinator.checks_permissions()
-            && let Some((permission, resource)) = authorize::required(statement, keyspace, &catalog)
-        {
-            authorize::check(coordinator, &catalog, permission, &resource)?;
+        if coordinator.checks_permissions() {
+            for (permission, resource) in authorize::required(statement, keyspace, &catalog) {
+                authorize::check(coordinator, &catalog, permission, &resource)?;
+            }
         }
         match statement {
             // DROP ... IF EXISTS of an unsupported kind of object: no such object exists.
@@ -433,7 +447,8 @@ pub fn check_batch_consistency(
 /// Executes a batch of the protocol: prepared statements, each with its bound values.
 ///
 /// # Errors
-/// The user lacks a permission, a statement is not a modification, the bound values do not fit, or the storage fails.
+/// The user lacks a permission, a statement is not a modification, the bound values do not fit, or the
+/// storage fails.
 pub async fn execute_batch<C: Coordinator>(
     coordinator: &C,
     batch_type: BatchType,
@@ -448,6 +463,7 @@ pub async fn execute_batch<C: Coordinator>(
     };
     for (prepared, _) in statements {
         authorize::check_tables(&prepared.needs, coordinator)?;
+        authorize::check_functions(&prepared.executes, coordinator)?;
     }
     let mut parts = Vec::with_capacity(statements.len());
     for (prepared, values) in statements {

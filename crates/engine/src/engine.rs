@@ -4,18 +4,21 @@
 //! data. The caller may be any thread, or a task of any other runtime ([`runtime::Reply`] is a future and can
 //! also be waited for).
 
+#![warn(missing_docs)]
+
 use std::path::Path;
 use std::sync::Arc;
 
 use catalog::{Catalog, Changed, SchemaChange};
 use model::{Mutation, TableId, TableSchema};
+use reports::LoadedSSTables;
 use runtime::{
     BackendChoice, CpuGroup, DiskOptions, IoClass, Remote, Reply, Runtime, RuntimeOptions, Shard,
     StallOptions,
 };
 
 use crate::error::EngineError;
-use crate::node::upload::{self, LoadReport};
+use crate::node::upload;
 use crate::node::{self, Deadline};
 use crate::options::EngineOptions;
 use crate::read::{Page, ReadCommand};
@@ -26,7 +29,9 @@ use crate::sharder::Sharder;
 /// Options of the engine's shards.
 #[derive(Clone, Debug)]
 pub struct ShardOptions {
+    /// The number of shards, each a thread.
     pub shards: u32,
+    /// The kernel interface for I/O.
     pub backend: BackendChoice,
     /// Pin shard `n` to core `n`.
     pub pin: bool,
@@ -34,6 +39,7 @@ pub struct ShardOptions {
     pub disk: DiskOptions,
     /// Rate limits of I/O classes, in bytes per second.
     pub io_caps: Vec<(IoClass, u64)>,
+    /// When a task counts as a stall, and how many stalls are logged.
     pub stalls: StallOptions,
 }
 
@@ -80,6 +86,9 @@ impl Engine {
         Self::open_with(options, ShardOptions::default())
     }
 
+    /// Opens the directory with these shards: recovers what an earlier run left, and returns when writes and
+    /// reads may begin. Errors: another process has the directory, a file cannot be read or written, or
+    /// durable writes are lost ([`EngineOptions::on_damaged_log`]).
     pub fn open_with(options: EngineOptions, shards: ShardOptions) -> Result<Self, EngineError> {
         let runtime_options = RuntimeOptions {
             shards: shards.shards,
@@ -149,7 +158,9 @@ impl Engine {
         found.ok_or_else(|| EngineError::Invalid(format!("there is no table {keyspace}.{name}")))
     }
 
-    /// Applies a mutation. Completes when the write is durable, as `commitlog_sync` defines it.
+    /// Applies a mutation. Completes when the write is durable, as `commitlog_sync` defines it. It has no time
+    /// limit: while memtables or the commit log are full, it waits for flushes, and fails only if they cannot
+    /// go on.
     pub fn apply(&self, mutation: Mutation) -> Pending<()> {
         let target = self.sharder.shard_of(mutation.key.token());
         self.ask(target, |shard| async move { node::apply(&shard, mutation, Deadline::NONE).await })
@@ -181,12 +192,12 @@ impl Engine {
     }
 
     /// Moves the SSTables in the table's `upload/` directory into the table.
-    pub fn refresh(&self, table: TableId) -> Result<LoadReport, EngineError> {
+    pub fn refresh(&self, table: TableId) -> Result<LoadedSSTables, EngineError> {
         self.ask(0, move |shard| async move { upload::refresh(&shard, table).await }).wait()
     }
 
     /// Copies the SSTables in `dir` into the table.
-    pub fn import(&self, table: TableId, dir: &Path) -> Result<LoadReport, EngineError> {
+    pub fn import(&self, table: TableId, dir: &Path) -> Result<LoadedSSTables, EngineError> {
         let dir = dir.to_owned();
         self.ask(0, move |shard| async move { upload::import(&shard, table, dir).await }).wait()
     }

@@ -1,5 +1,7 @@
 //! The errors of the engine.
 
+#![warn(missing_docs)]
+
 use std::fmt;
 use std::path::PathBuf;
 
@@ -11,14 +13,18 @@ use runtime::FileError;
 use crate::commitlog::LogError;
 use crate::commitlog::replay::Gap;
 
+/// Why a request to the engine failed. The text states what happened and the next step.
 #[derive(Debug)]
 pub enum EngineError {
     /// The request is invalid; it will never succeed.
     Invalid(String),
+    /// There is no table with this id: it was dropped, or never existed.
     UnknownTable(TableId),
+    /// The schema change is not allowed, or cannot be stored.
     Schema(CatalogError),
     /// The write was not made durable, or could not be.
     Log(LogError),
+    /// The read failed: a file is damaged or cannot be read, or a limit is exceeded.
     Read(ReadError),
     /// An SSTable could not be written or opened.
     SSTable(String),
@@ -26,12 +32,15 @@ pub enum EngineError {
     Compaction(String),
     /// The disk is full. Reads continue, and writes resume when space is freed.
     NoSpace(String),
+    /// A file or directory cannot be created, read, written or removed.
     File(FileError),
     /// Durable parts of the commit log are lost, and the options do not allow a start without them.
     DamagedLog(Vec<Gap>),
     /// Another process has the directory open.
     Locked {
+        /// The directory.
         data_dir: PathBuf,
+        /// The process that has it open, as far as it is known.
         detail: String,
     },
     /// The deadline passed before the request was answered. A write may have happened nevertheless.

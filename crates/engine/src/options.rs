@@ -1,5 +1,7 @@
 //! Options with which an engine is opened.
 
+#![warn(missing_docs)]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,6 +31,7 @@ pub struct Attachment {
     pub dir: PathBuf,
     /// Name of the table. The keyspace is created in memory if there is none of that name.
     pub keyspace: String,
+    /// See `keyspace`.
     pub table: String,
     /// Its columns. `None`: those of the SSTables' headers, with `key` and `clustering1` for names that
     /// headers do not have.
@@ -72,6 +75,7 @@ impl Default for ReadOptions {
     }
 }
 
+/// Options of a directory. The defaults are those of the server.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// All files of the node are in this directory.
@@ -79,12 +83,17 @@ pub struct EngineOptions {
     /// The memory of all shards together: memtables use up to half of it, memtables and caches up to three
     /// quarters.
     pub memory_bytes: u64,
+    /// When a write counts as durable.
     pub commitlog_sync: SyncMode,
+    /// Bytes of a commit log segment.
     pub commitlog_segment_bytes: u64,
     /// Limit of the commit logs of all shards together.
     pub commitlog_total_bytes: u64,
+    /// What a start does if durable writes of the commit log are lost.
     pub on_damaged_log: OnDamagedLog,
+    /// Number, rates and shares of compactions.
     pub compaction: CompactionOptions,
+    /// Limits of reads.
     pub reads: ReadOptions,
     /// The format version of written SSTables; the engine must be able to read it.
     pub sstable_version: Version,
@@ -95,6 +104,7 @@ pub struct EngineOptions {
     pub auto_snapshot: bool,
     /// From which size on partitions, rows and cells are recorded and logged.
     pub large_data: LargeDataLimits,
+    /// Directories of SSTables to be read as tables.
     pub attachments: Vec<Attachment>,
     /// Progress of the start, written by the engine.
     pub progress: Arc<StartProgress>,
@@ -103,11 +113,14 @@ pub struct EngineOptions {
 /// The format of written SSTables, for all tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SSTableForm {
+    /// See [`EngineOptions::sstable_version`].
     pub version: Version,
+    /// See [`EngineOptions::sstable_summary_ratio`].
     pub summary_ratio: f64,
 }
 
 impl SSTableForm {
+    /// Sets the options of a writer to this format.
     pub fn apply_to(&self, options: &mut WriteOptions) {
         options.summary.ratio = self.summary_ratio;
     }

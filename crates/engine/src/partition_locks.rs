@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 use base::{HashMap, broken};
 use model::{PartitionKey, TableId};
 
-type Place = (TableId, PartitionKey);
+type LockKey = (TableId, PartitionKey);
 
 #[derive(Default)]
 struct Waiter {
@@ -25,13 +25,13 @@ struct Waiter {
 #[derive(Default)]
 pub struct PartitionLocks {
     /// The waiters of each held lock.
-    held: RefCell<HashMap<Place, VecDeque<Rc<Waiter>>>>,
+    held: RefCell<HashMap<LockKey, VecDeque<Rc<Waiter>>>>,
 }
 
 /// Releases the lock when dropped.
 pub struct PartitionGuard<'a> {
     locks: &'a PartitionLocks,
-    place: Place,
+    place: LockKey,
 }
 
 impl PartitionLocks {
@@ -69,7 +69,7 @@ impl PartitionLocks {
         PartitionGuard { locks: self, place }
     }
 
-    fn release(&self, place: &Place) {
+    fn release(&self, place: &LockKey) {
         let mut held = self.held.borrow_mut();
         let Some(waiting) = held.get_mut(place) else { return };
         match waiting.pop_front() {
@@ -97,7 +97,7 @@ impl PartitionLocks {
 /// Removes a waiter that is dropped before it takes the lock.
 struct Queued<'a> {
     locks: &'a PartitionLocks,
-    place: &'a Place,
+    place: &'a LockKey,
     waiter: &'a Rc<Waiter>,
     done: bool,
 }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_is_passed_over() {
+    fn an_abandoned_waiter_is_skipped() {
         let (locks, table) = (PartitionLocks::default(), TableId::nil());
         let first = poll(pin!(locks.lock(table, key("a")))).expect("free");
         let mut third = pin!(locks.lock(table, key("a")));

@@ -1,13 +1,17 @@
 //! Progress of a start, for observers on other threads.
 
+#![warn(missing_docs)]
+
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// The current stage of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum StartStage {
     /// Opening directories, the schema, and SSTables.
     OpeningTables,
+    /// Reading the commit log, and applying its entries to memtables.
     ReplayingLog,
+    /// Writing the memtables of the replayed entries as SSTables.
     FlushingReplayed,
 }
 
@@ -21,11 +25,12 @@ pub struct StartProgress {
 }
 
 impl StartProgress {
-    pub fn stage(&self) -> Stage {
+    /// The stage now.
+    pub fn stage(&self) -> StartStage {
         match self.stage.load(Ordering::Relaxed) {
-            0 => Stage::OpeningTables,
-            1 => Stage::ReplayingLog,
-            _ => Stage::FlushingReplayed,
+            0 => StartStage::OpeningTables,
+            1 => StartStage::ReplayingLog,
+            _ => StartStage::FlushingReplayed,
         }
     }
 

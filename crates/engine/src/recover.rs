@@ -639,7 +639,7 @@ fn refuse_damage(options: &EngineOptions, replay: &ReplayReport) -> Result<(), E
 
 /// Releases the files of earlier runs: records it in the log's own manifest, and removes the files.
 async fn give_up(files: &Files, log: &CommitLog, old: &Census) -> Result<(), EngineError> {
-    log.give_up_earlier().await?;
+    log.release_earlier_files().await?;
     let segments = old.segments.iter().map(|segment| &segment.path);
     for path in segments.chain(old.manifests.iter().map(|manifest| &manifest.path)) {
         match files.remove(path).await {

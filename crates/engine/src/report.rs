@@ -1,5 +1,7 @@
 //! The state of a shard and its tables, as values for metrics, tools and tests.
 
+#![warn(missing_docs)]
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,6 +9,7 @@ use std::path::PathBuf;
 use base::histogram::EstimatedHistogram;
 use model::TableId;
 use reader::{SemaphoreLimits, SemaphoreStats};
+use reports::CacheReport;
 use runtime::{GroupStats, IoStats, ShardStats};
 use sstable::name::SSTableName;
 use sstable::pool::PoolStats;
@@ -23,22 +26,33 @@ use crate::table::slices::{Recent, Slices};
 /// The state of one shard.
 #[derive(Clone, Debug, Default)]
 pub struct ShardReport {
+    /// Memory of memtables that are not flushed yet.
     pub dirty_bytes: usize,
     /// The part of the last second in which tasks ran, 0 to 1.
     pub utilization: f64,
+    /// Bytes of the shard's commit log segments on disk.
     pub log_bytes: u64,
+    /// Bytes of entries appended to the commit log since the start.
     pub log_appended_bytes: u64,
     /// Number of syncs of the commit log.
     pub log_syncs: u64,
+    /// Number of live SSTables of all tables.
     pub sstables: usize,
+    /// Counters of flushes since the start.
     pub flushes: FlushStats,
+    /// Counters of compactions since the start.
     pub compactions: ManagerStats,
+    /// Number of compactions that run now.
     pub compactions_running: usize,
+    /// Memory and hits of the pool of all caches.
     pub cache: PoolStats,
+    /// Memory and hits of the row cache.
     pub row_cache: RowCacheStats,
+    /// Reads of SSTables from disk since the start.
     pub disk_reads: DiskReads,
     /// Name, limits and counters of each semaphore of reads.
     pub reads: Vec<(String, SemaphoreLimits, SemaphoreStats)>,
+    /// Counters of the shard's tasks and requests.
     pub runtime: ShardStats,
     /// By scheduling group.
     pub groups: Vec<GroupStats>,
@@ -47,6 +61,54 @@ pub struct ShardReport {
     /// Cost of the disk requests in flight of all shards, in nanoseconds of the disk's time according to its
     /// model.
     pub disk_under_way_ns: u64,
+}
+
+/// The caches of all shards together, by Cassandra's names.
+#[derive(Clone, Debug, Default)]
+pub struct Caches {
+    /// Chunks of Data.db.
+    pub chunks: CacheReport,
+    /// Pages and entries of partition indexes.
+    pub keys: CacheReport,
+    /// Partitions of the row cache; a partition is an entry.
+    pub rows: CacheReport,
+}
+
+impl Caches {
+    /// Adds up the caches of the shards.
+    pub fn of(shards: &[ShardReport]) -> Self {
+        let sum = |of: fn(&ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
+        let capacity_bytes = sum(|shard| shard.cache.budget_bytes as u64);
+        let cache = |name: &str| CacheReport { name: name.into(), capacity_bytes, ..CacheReport::default() };
+        Self {
+            chunks: CacheReport {
+                bytes: sum(|shard| shard.cache.chunks.bytes as u64),
+                entries: sum(|shard| shard.cache.chunks.entries),
+                hits: sum(|shard| shard.cache.chunks.hits),
+                misses: sum(|shard| shard.cache.chunks.misses),
+                ..cache("chunks")
+            },
+            keys: CacheReport {
+                bytes: sum(|shard| (shard.cache.index_pages.bytes + shard.cache.index_entries.bytes) as u64),
+                entries: sum(|shard| shard.cache.index_pages.entries + shard.cache.index_entries.entries),
+                hits: sum(|shard| shard.cache.index_pages.hits + shard.cache.index_entries.hits),
+                misses: sum(|shard| shard.cache.index_pages.misses + shard.cache.index_entries.misses),
+                ..cache("keys")
+            },
+            rows: CacheReport {
+                bytes: sum(|shard| shard.row_cache.bytes as u64),
+                entries: sum(|shard| shard.row_cache.partitions),
+                hits: sum(|shard| shard.row_cache.reads - shard.row_cache.misses),
+                misses: sum(|shard| shard.row_cache.misses),
+                ..cache("rows")
+            },
+        }
+    }
+
+    /// All caches, in the order of their names.
+    pub fn into_list(self) -> Vec<CacheReport> {
+        vec![self.chunks, self.keys, self.rows]
+    }
 }
 
 /// An SSTable of a table.
@@ -58,10 +120,13 @@ pub struct SSTableReport {
     pub disk_bytes: u64,
     /// Bytes of Data.db, and of its uncompressed content.
     pub data_bytes: u64,
+    /// See `data_bytes`.
     pub uncompressed_bytes: u64,
+    /// Number of partitions.
     pub partitions: u64,
     /// Level of leveled compaction.
     pub level: u32,
+    /// Sizes of the partitions in bytes, as Statistics.db has them.
     pub partition_bytes: EstimatedHistogram,
     /// Cells of each partition.
     pub partition_cells: EstimatedHistogram,
@@ -78,18 +143,24 @@ pub struct SSTableReport {
     /// Memory of its bloom filter, of the offsets of compressed chunks, and of all its data that stays in
     /// memory while it is open.
     pub filter_bytes: usize,
+    /// See `filter_bytes`.
     pub compression_bytes: usize,
+    /// See `filter_bytes`.
     pub memory_bytes: usize,
 }
 
 /// A table's part on one shard, or its parts on several shards together ([`TableReport::of_all_shards`]).
 #[derive(Clone, Debug, Default)]
 pub struct TableReport {
+    /// The table's id.
     pub id: TableId,
+    /// The table's keyspace.
     pub keyspace: String,
+    /// The table's name.
     pub name: String,
     /// Directory of its SSTables.
     pub dir: PathBuf,
+    /// The live SSTables.
     pub sstables: Vec<SSTableReport>,
     /// SSTables that could not be opened.
     pub unreadable: usize,
@@ -97,12 +168,15 @@ pub struct TableReport {
     pub missing: usize,
     /// Of all memtables, including sealed ones.
     pub memtable_bytes: usize,
+    /// Partitions of all memtables; a partition of several counts several times.
     pub memtable_partitions: usize,
     /// Sealed memtables that are not yet SSTables.
     pub pending_flushes: usize,
+    /// Number of flushes since the start.
     pub flushes: u64,
     /// Bytes on disk written by flushes and compactions since the start.
     pub flushed_bytes: u64,
+    /// See `flushed_bytes`.
     pub compacted_bytes: u64,
     /// Estimated live bytes on disk; `None` where this is unknown. See [`TableNeeds`].
     pub live_bytes: Option<u64>,
@@ -110,11 +184,15 @@ pub struct TableReport {
     pub disk_bytes: u64,
     /// Estimated number of pending compactions.
     pub pending_compactions: u64,
+    /// Number and latencies of the reads since the start.
     pub reads: Latencies,
+    /// Number and latencies of the writes since the start.
     pub writes: Latencies,
     /// Reads of one partition, and the number of SSTables they opened.
     pub point_reads: u64,
+    /// See `point_reads`.
     pub point_read_sstables: u64,
+    /// How many reads of one partition opened how many SSTables.
     pub sstables_per_read: SSTablesPerRead,
     /// Reads of a partition that opened an SSTable without it, because its bloom filter did not rule it out.
     pub false_positives: u64,
@@ -130,9 +208,11 @@ pub struct TableReport {
     pub level_limits: Vec<u64>,
     /// SSTables that reads did not open, ruled out by bloom filter or tokens, or by their clustering keys.
     pub skipped_by_partition: u64,
+    /// See `skipped_by_partition`.
     pub skipped_by_clustering: u64,
     /// Reads that used a secondary index, and those that named one and read in order instead.
     pub index_reads: u64,
+    /// See `index_reads`.
     pub index_scans: u64,
     /// Rows and partitions that the indexes named.
     pub index_candidates: u64,
@@ -141,7 +221,7 @@ pub struct TableReport {
 }
 
 impl SSTableReport {
-    /// `gc_before_s`: tombstones from before this time are droppable.
+    /// The report of an open SSTable. Tombstones from before `gc_before_s` are droppable.
     pub fn of(sstable: &SSTable, gc_before_s: u32) -> Self {
         let tombstones = &sstable.stats().tombstone_drop_times;
         Self {
@@ -225,7 +305,8 @@ impl TableReport {
         self.dead_recently.merge(&other.dead_recently);
     }
 
-    /// The table's part on this shard; `now_us` is the shard's clock.
+    /// The report of `table` on this shard at `now_us` of the shard's clock. `state` is what only the compaction
+    /// manager knows.
     pub fn of(table: &Table, state: TableNeeds, now_us: u64) -> Self {
         let schema = table.schema();
         let (live_recently, dead_recently) = table.counters.slices.borrow().recent(now_us);

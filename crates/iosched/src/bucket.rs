@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asked_first_is_served_first() {
+    fn the_first_waiter_is_served_first() {
         let bucket = TokenBucket::new(1_000_000_000, 100);
         let (first, second) = (bucket.take(50), bucket.take(30));
         bucket.refill(49);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nobody_waits() {
+    fn without_a_rate_no_request_waits() {
         let bucket = TokenBucket::new(0, 0);
         assert!(bucket.try_take(u64::MAX));
         assert_eq!(bucket.missing(bucket.take(1 << 40)), 0);

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_nobody_measured_is_not_throttled() {
+    fn an_unmeasured_disk_is_not_throttled() {
         let disk = Disk::new(DiskOptions::default());
         assert!(!disk.is_throttled() && !disk.misses_latency_goal());
         assert_eq!(disk.request_bytes_max(Direction::Read), REQUEST_BYTES_MAX);

@@ -46,6 +46,6 @@ pub use learned::{
 };
 pub use model::{Direction, DiskModel};
 pub use plane::{Plane, PlaneCell, STEPS};
-pub use queue::{ClassStats, FORGIVEN_NS, IoQueue, Outcome, STUCK_NS, Ticket};
+pub use queue::{ClassStats, Completion, FORGIVEN_NS, IoQueue, STUCK_NS, Ticket};
 pub use quota::{CONTENDED_LATENCY_PERCENT, READING_WINDOW_NS};
 pub use shares::{CLASSES_MAX, FairShares, SHARES_DEFAULT};

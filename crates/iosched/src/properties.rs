@@ -215,7 +215,7 @@ disks:
 ";
 
     #[test]
-    fn the_peers_fields_are_understood() {
+    fn fields_of_cassandra_and_scylladb_are_understood() {
         let disks = parse(TWO).unwrap();
         let one = DiskModel {
             read_bandwidth_bytes_s: 2 << 30,

@@ -67,7 +67,7 @@ pub struct ClassStats {
 
 /// Result of a request that was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Completion {
     /// The request was dropped before it reached the disk.
     Cancelled,
     /// Bytes moved, at most the number requested. Only a request that bypassed the page cache (`is_direct`)
@@ -101,7 +101,7 @@ struct Waiting<T> {
 
 /// Disk time that a shard has requested from the bucket.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct RequestedTime {
     /// The part that has not arrived yet.
     tokens: u64,
     /// Place in the bucket at which all of it has arrived.
@@ -116,7 +116,7 @@ struct Lane<T> {
     waiting_ns: u64,
     /// Taken from the bucket and not used.
     in_hand_ns: u64,
-    asked: Option<Asked>,
+    asked: Option<RequestedTime>,
     /// When a request was last started or completed.
     moved_at_ns: u64,
 }
@@ -258,16 +258,16 @@ impl<T> IoQueue<T> {
     }
 
     /// Ends a request that the disk has completed, or that was dropped before.
-    pub fn complete(&mut self, ticket: Ticket, outcome: Outcome, now_ns: u64) {
+    pub fn complete(&mut self, ticket: Ticket, completion: Completion, now_ns: u64) {
         let (class, at) = (usize::from(ticket.class), usize::from(ticket.lane));
         let asked_bytes = u64::from(ticket.bytes);
-        let (bytes, is_direct) = match outcome {
-            Outcome::Cancelled => (0, false),
-            Outcome::Moved { bytes, is_direct } => (bytes.min(asked_bytes), is_direct),
+        let (bytes, is_direct) = match completion {
+            Completion::Cancelled => (0, false),
+            Completion::Moved { bytes, is_direct } => (bytes.min(asked_bytes), is_direct),
         };
-        let used_ns = match outcome {
+        let used_ns = match completion {
             // A request that used the bypass was not charged.
-            Outcome::Moved { .. } if ticket.cost_ns > 0 => {
+            Completion::Moved { .. } if ticket.cost_ns > 0 => {
                 self.cost_ns(ticket.direction, bytes).min(ticket.cost_ns)
             }
             _ => 0,
@@ -281,7 +281,7 @@ impl<T> IoQueue<T> {
         if stats.executing == 0 && stats.waiting > 0 {
             self.starving_since_ns[class] = now_ns;
         }
-        if outcome != Outcome::Cancelled {
+        if completion != Completion::Cancelled {
             stats.consumed_ns += used_ns;
             match ticket.direction {
                 Direction::Read => {
@@ -420,7 +420,7 @@ impl<T> IoQueue<T> {
         time.refill(now_ns);
         if lane.asked.is_none() {
             let wanted_ns = lane.waiting_ns.min(self.disk.ahead_ns()).max(cost_ns) - lane.in_hand_ns;
-            lane.asked = Some(Asked { tokens: wanted_ns, place: time.take(wanted_ns) });
+            lane.asked = Some(RequestedTime { tokens: wanted_ns, place: time.take(wanted_ns) });
         }
         loop {
             let asked = lane.asked.as_mut().expect("was asked for");
@@ -442,7 +442,7 @@ impl<T> IoQueue<T> {
                 }
                 None => {
                     let wanted_ns = cost_ns - lane.in_hand_ns;
-                    lane.asked = Some(Asked { tokens: wanted_ns, place: time.take(wanted_ns) });
+                    lane.asked = Some(RequestedTime { tokens: wanted_ns, place: time.take(wanted_ns) });
                 }
             }
         }

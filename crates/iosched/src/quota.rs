@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_under_way_is_divided_among_those_that_read() {
+    fn the_inflight_limit_is_divided_among_the_readers() {
         let quota = quota(600);
         quota.set_shares(1, 200);
         assert_eq!(quota.quota_ns(1, 0), 600);

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_much_more_owes_little() {
+    fn a_class_owes_little_after_much_use() {
         let rate_limiter = RateLimiter::default();
         (0..1000).for_each(|_| rate_limiter.charge(100, 500, 1000, 10_000));
         assert_eq!(rate_limiter.until_ns(), 10_000 + 1000 + 100);

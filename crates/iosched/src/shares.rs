@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_between_its_turns_keeps_what_it_was_charged() {
+    fn a_class_that_sleeps_keeps_its_charge() {
         let mut fair = FairShares::default();
         fair.set_shares(1, 100);
         fair.wake(0, 0);

@@ -15,7 +15,7 @@ const PURGE_DELAY: mi_option_t = 15;
 const PURGE_DELAY_MS: c_long = 50;
 
 /// Sets the delay after which freed memory returns to the system, unless `MIMALLOC_PURGE_DELAY` sets it.
-pub fn give_back_soon() {
+pub fn set_purge_delay() {
     // SAFETY: the option exists, and the call precedes the start of other threads.
     unsafe { mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS) };
 }
@@ -31,7 +31,7 @@ mod tests {
         // SAFETY: the option exists.
         let delay_ms = || unsafe { mi_option_get(PURGE_DELAY) };
         assert_eq!(delay_ms(), 1000, "mimalloc's default; without MIMALLOC_PURGE_DELAY");
-        give_back_soon();
+        set_purge_delay();
         assert_eq!(delay_ms(), PURGE_DELAY_MS);
     }
 }

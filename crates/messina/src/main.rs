@@ -96,7 +96,7 @@ fn manual(dir: Option<&Path>) -> std::io::Result<()> {
 }
 
 fn main() -> ExitCode {
-    allocator::give_back_soon();
+    allocator::set_purge_delay();
     let arguments = Arguments::parse_from(words());
     let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
         None => serve::run(&arguments.serve, cql_server::start).map_err(Into::into),

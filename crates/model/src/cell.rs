@@ -37,6 +37,7 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// A cell without TTL that is not deleted.
     pub fn live(timestamp_us: i64, value: impl Into<SmallBytes>) -> Self {
         Self { timestamp_us, local_deletion_time_s: NO_DELETION_TIME_S, ttl_s: 0, value: value.into() }
     }

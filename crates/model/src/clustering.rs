@@ -33,6 +33,7 @@ pub struct ClusteringPrefix {
 pub type ClusteringKey = ClusteringPrefix;
 
 impl ClusteringPrefix {
+    /// The prefix of no columns: all rows have it.
     pub const EMPTY: Self = Self { bytes: SmallBytes::new(), len: 0, nulls: 0 };
 
     /// Each value must have at most 65,535 bytes, and there are at most 65,535 values.
@@ -196,7 +197,9 @@ impl Side {
 /// A point in a partition: a row, or a gap between rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Position {
+    /// The values of the first clustering columns. Fewer than all stand for all rows that begin with them.
     pub prefix: ClusteringPrefix,
+    /// Whether the position is before, at or after these rows.
     pub side: Side,
 }
 
@@ -206,14 +209,17 @@ impl Position {
     /// After all rows.
     pub const END: Self = Self { prefix: ClusteringPrefix::EMPTY, side: Side::After };
 
+    /// Before all rows that begin with `prefix`.
     pub fn before(prefix: ClusteringPrefix) -> Self {
         Self { prefix, side: Side::Before }
     }
 
+    /// The position of the row `key`.
     pub fn at(key: ClusteringKey) -> Self {
         Self { prefix: key, side: Side::At }
     }
 
+    /// After all rows that begin with `prefix`.
     pub fn after(prefix: ClusteringPrefix) -> Self {
         Self { prefix, side: Side::After }
     }
@@ -227,7 +233,9 @@ impl Position {
 /// The rows after `start` and before `end`, in the table's order; neither is `Side::At`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringRange {
+    /// The first position of the range.
     pub start: Position,
+    /// The last position of the range.
     pub end: Position,
 }
 
@@ -242,6 +250,7 @@ impl ClusteringRange {
         Self { start: Position::before(prefix.clone()), end: Position::after(prefix) }
     }
 
+    /// Whether the range has all rows.
     pub fn is_all(&self) -> bool {
         self.start == Position::START && self.end == Position::END
     }

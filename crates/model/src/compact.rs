@@ -20,6 +20,7 @@ impl TableSchema {
         self.compact != CompactStorage::No
     }
 
+    /// Whether the table is compact and has no clustering columns in its definition: its columns are static.
     #[inline]
     pub fn is_static_compact(&self) -> bool {
         self.compact == CompactStorage::Static

@@ -24,6 +24,7 @@ impl PartitionKey {
         Self { token: base::murmur3::token(&bytes), bytes }
     }
 
+    /// The Murmur3 token, computed once when the key was made.
     pub fn token(&self) -> i64 {
         self.token
     }
@@ -77,13 +78,18 @@ pub fn split_composite_key(bytes: &[u8]) -> Result<Vec<&[u8]>, Truncated> {
 /// A point between partitions: before or after all keys of a token, or before or after one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RingPosition {
+    /// Before all keys of the token.
     BeforeToken(i64),
+    /// After all keys of the token.
     AfterToken(i64),
+    /// Directly before the key.
     BeforeKey(PartitionKey),
+    /// Directly after the key.
     AfterKey(PartitionKey),
 }
 
 impl RingPosition {
+    /// The token of the position's keys.
     pub fn token(&self) -> i64 {
         match self {
             Self::BeforeToken(token) | Self::AfterToken(token) => *token,
@@ -109,7 +115,12 @@ pub enum PartitionRange {
     /// One partition.
     Key(PartitionKey),
     /// All partitions after `start` and before `end`. Does not wrap around the ring.
-    Between { start: RingPosition, end: RingPosition },
+    Between {
+        /// Before the first partition.
+        start: RingPosition,
+        /// After the last partition.
+        end: RingPosition,
+    },
 }
 
 impl PartitionRange {

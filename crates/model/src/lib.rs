@@ -3,6 +3,8 @@
 //!
 //! **Invariant:** the crate uses no clock, disk or thread. The current time is an argument.
 
+#![warn(missing_docs)]
+
 pub mod cell;
 pub mod clustering;
 pub mod codec;

@@ -7,16 +7,21 @@
 pub enum Codec {
     /// No compression; the chunks and their checksums are written as for the others.
     Noop,
+    /// LZ4 with blocks of a chunk, at its fast level. Cassandra's and ScyllaDB's default.
     Lz4,
     /// LZ4 with the slow search of LZ4 HC, which decompresses at the same speed. `level` is 1 to 17; levels
     /// above 12 act as 12.
     Lz4High {
+        /// The level, from 1 to 17.
         level: i32,
     },
+    /// Snappy.
     Snappy,
+    /// Deflate (zlib), at its default level.
     Deflate,
     /// `level` is zstd's, from -131072 to 22.
     Zstd {
+        /// zstd's level.
         level: i32,
     },
 }
@@ -24,6 +29,7 @@ pub enum Codec {
 /// Compression of `Data.db`, in independent chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
+    /// The codec of the chunks of Data.db.
     pub codec: Codec,
     /// Uncompressed size of a chunk in bytes; a power of two.
     pub chunk_bytes: u32,
@@ -54,6 +60,7 @@ impl Compression {
 /// The storage options of one table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableOptions {
+    /// Free text. Shown by DESCRIBE; without effect.
     pub comment: String,
     /// `None`: Data.db is not compressed.
     pub compression: Option<Compression>,
@@ -66,6 +73,7 @@ pub struct TableOptions {
     /// The partition summary contains the key of one partition in this number; the interval lies between the
     /// minimum and the maximum.
     pub min_index_interval: u32,
+    /// See `min_index_interval`.
     pub max_index_interval: u32,
     /// 0: no periodic flush.
     pub memtable_flush_period_ms: u32,

@@ -18,6 +18,7 @@ use crate::tombstone::Tombstone;
 /// A partition in memory: a write or the content of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Partition {
+    /// The deletion of the whole partition; [`Tombstone::LIVE`]: none.
     pub tombstone: Tombstone,
     /// Empty if the partition has no static data.
     pub static_row: Row,
@@ -29,12 +30,16 @@ pub struct Partition {
 /// A write to one partition of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
+    /// The version of the table by which the ids of columns are understood.
     pub schema: Arc<TableSchema>,
+    /// The partition that is written.
     pub key: PartitionKey,
+    /// The written cells, rows and tombstones.
     pub partition: Partition,
 }
 
 impl Mutation {
+    /// A mutation without changes.
     pub fn new(schema: Arc<TableSchema>, key: PartitionKey) -> Self {
         Self { schema, key, partition: Partition::default() }
     }
@@ -78,6 +83,7 @@ impl Partition {
         std::mem::take(&mut self.rows)
     }
 
+    /// The range tombstones of the mutation.
     pub fn range_tombstones(&self) -> &RangeTombstones {
         &self.range_tombstones
     }

@@ -11,14 +11,18 @@ use crate::tombstone::Tombstone;
 /// Deletes the rows of `range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeTombstone {
+    /// The deleted rows.
     pub range: ClusteringRange,
+    /// The time of the deletion.
     pub tombstone: Tombstone,
 }
 
 /// From `position` on, `tombstone` is in force until the next change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeTombstoneChange {
+    /// Where the range tombstone in force changes, in the order of the read.
     pub position: Position,
+    /// The range tombstone in force from here on; [`Tombstone::LIVE`]: none.
     pub tombstone: Tombstone,
 }
 
@@ -32,6 +36,7 @@ pub struct RangeTombstones {
 }
 
 impl RangeTombstones {
+    /// Whether there are no range tombstones.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }

@@ -46,6 +46,7 @@ impl Liveness {
         Self { timestamp_us, ttl_s, local_expiration_s }
     }
 
+    /// Whether the row has no primary key liveness: no INSERT wrote it, or it was deleted.
     #[inline]
     pub fn is_none(&self) -> bool {
         self.timestamp_us == NO_TIMESTAMP_US
@@ -96,12 +97,14 @@ impl Default for Liveness {
 pub struct PathCell {
     /// List: a timeuuid. Set: the element. Map: the key. UDT: the field's number as an i16.
     pub path: SmallBytes,
+    /// The value of the element and its timestamps.
     pub cell: Cell,
 }
 
 /// The cells of a non-frozen collection or UDT, and the tombstone of its earlier elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComplexCells {
+    /// The deletion of all elements older than it, as an assignment of a whole collection writes it.
     pub deletion: Tombstone,
     /// Sorted by path, without duplicates.
     pub cells: Vec<PathCell>,
@@ -110,14 +113,18 @@ pub struct ComplexCells {
 /// Content of one column of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnData {
+    /// The cell of a column of one value, including frozen collections.
     Simple(Cell),
+    /// The cells of a collection or UDT that is not frozen, one for each element.
     Complex(Box<ComplexCells>),
 }
 
 /// A row without its key. See the head of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
+    /// The deletion of the row; [`Tombstone::LIVE`]: none.
     pub deletion: Tombstone,
+    /// The primary key liveness: the row exists without cells.
     pub liveness: Liveness,
     /// Sorted by column id, without duplicates.
     cells: Vec<(ColumnId, ColumnData)>,
@@ -126,7 +133,9 @@ pub struct Row {
 /// A row with its key in the partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusteringRow {
+    /// The clustering key.
     pub key: ClusteringKey,
+    /// The content of the row.
     pub row: Row,
 }
 
@@ -138,6 +147,7 @@ impl ClusteringRow {
 }
 
 impl Row {
+    /// A row without content.
     pub fn new() -> Self {
         Self::default()
     }
@@ -364,7 +374,7 @@ impl Row {
     /// Whether the whole row can be returned under `schema`. If not, [`Self::retain_known`] removes the
     /// remainder.
     pub fn is_known(&self, schema: &TableSchema) -> bool {
-        let again = schema.made_again();
+        let again = schema.recreated();
         let is_known = |(id, _): &(ColumnId, ColumnData)| {
             schema.column(*id).is_some() && again.iter().all(|(other, _)| other != id)
         };
@@ -375,7 +385,7 @@ impl Row {
     /// again it removes the cells written up to the drop, as readers of SSTables do.
     pub fn retain_known(&mut self, schema: &TableSchema) {
         self.cells.retain_mut(|(id, data)| {
-            let again = schema.made_again().iter().find(|(other, _)| other == id);
+            let again = schema.recreated().iter().find(|(other, _)| other == id);
             schema.column(*id).is_some() && again.is_none_or(|(_, dropped_us)| data.retain_after(*dropped_us))
         });
     }

@@ -29,6 +29,7 @@ pub struct ColumnId(pub u32);
 /// Whether a table has COMPACT STORAGE, and its shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactStorage {
+    /// An ordinary table.
     #[default]
     No,
     /// No clustering columns in the definition.
@@ -37,15 +38,19 @@ pub enum CompactStorage {
     Dense,
 }
 
+/// The kind of a column that is not part of the primary key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
+    /// One cell for the partition.
     Static,
+    /// A cell for each row.
     Regular,
 }
 
 /// A key column, which has no cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyColumn {
+    /// The name, in the case in which it is stored.
     pub name: String,
     /// A reversed type for a clustering column in descending order.
     pub ty: CqlType,
@@ -54,9 +59,13 @@ pub struct KeyColumn {
 /// A static or regular column, which has cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
+    /// The id, unique among all columns that the table has or had.
     pub id: ColumnId,
+    /// The name, in the case in which it is stored.
     pub name: String,
+    /// The type of its values.
     pub ty: CqlType,
+    /// Static or regular.
     pub kind: ColumnKind,
 }
 
@@ -71,9 +80,13 @@ impl Column {
 /// name exists again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DroppedColumn {
+    /// The name that it had.
     pub name: String,
+    /// The type that it had. Cells of SSTables are decoded by it.
     pub ty: CqlType,
+    /// Static or regular.
     pub kind: ColumnKind,
+    /// The time of the DROP: its cells with this timestamp or an older one are dead.
     pub dropped_time_us: i64,
     /// The id that it had, while no column of its name exists; see [`TableSchema::with_dropped`]. `None`
     /// otherwise, or if the id is unknown.
@@ -83,8 +96,11 @@ pub struct DroppedColumn {
 /// The schema of one table. See the head of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSchema {
+    /// The id. A table that is dropped and created again has another one.
     pub id: TableId,
+    /// The keyspace, in the case in which it is stored.
     pub keyspace: String,
+    /// The name, in the case in which it is stored.
     pub name: String,
     /// Columns of the partition key, in order; at least one.
     pub partition_key: Vec<KeyColumn>,
@@ -97,10 +113,12 @@ pub struct TableSchema {
     /// Records of dropped columns.
     pub dropped: Vec<DroppedColumn>,
     /// Columns with the name of a dropped one, as pairs of id and drop time.
-    made_again: Vec<(ColumnId, i64)>,
+    recreated: Vec<(ColumnId, i64)>,
+    /// The options that affect how data are stored.
     pub options: TableOptions,
     /// Secondary indexes, in the order of their creation.
     pub indexes: Vec<Arc<IndexDefinition>>,
+    /// Whether the table is `WITH COMPACT STORAGE`, and which kind.
     pub compact: CompactStorage,
     has_counters: bool,
 }
@@ -158,8 +176,8 @@ impl TableSchema {
     /// Columns that were created again under the name of a dropped one, as pairs of id and drop time. Cells
     /// written at this time or before are not returned, because in an SSTable they cannot be distinguished
     /// from cells of the dropped column.
-    pub fn made_again(&self) -> &[(ColumnId, i64)] {
-        &self.made_again
+    pub fn recreated(&self) -> &[(ColumnId, i64)] {
+        &self.recreated
     }
 
     /// The same table with each dropped column whose cells may reappear, as if it had been created again.
@@ -342,11 +360,13 @@ impl TableBuilder {
         self
     }
 
+    /// Adds a regular column of type `ty`, with the next free id.
     #[must_use]
     pub fn regular(self, name: impl Into<String>, ty: CqlType) -> Self {
         self.column(Column { id: UNASSIGNED, name: name.into(), ty, kind: ColumnKind::Regular })
     }
 
+    /// Adds a static column of type `ty`, with the next free id.
     #[must_use]
     pub fn static_column(self, name: impl Into<String>, ty: CqlType) -> Self {
         self.column(Column { id: UNASSIGNED, name: name.into(), ty, kind: ColumnKind::Static })
@@ -378,6 +398,7 @@ impl TableBuilder {
         self
     }
 
+    /// Sets the options; without this call they are the defaults.
     #[must_use]
     pub fn options(mut self, options: TableOptions) -> Self {
         self.options = options;
@@ -483,8 +504,8 @@ impl TableBuilder {
             let of_name = self.dropped.iter().filter(|dropped| dropped.name == column.name);
             Some((column.id, of_name.map(|dropped| dropped.dropped_time_us).max()?))
         };
-        let mut made_again: Vec<_> = self.columns.iter().filter_map(dropped_time_us).collect();
-        made_again.sort_unstable();
+        let mut recreated: Vec<_> = self.columns.iter().filter_map(dropped_time_us).collect();
+        recreated.sort_unstable();
         let schema = TableSchema {
             // The id is derived from the name, so that the same definition has the same id everywhere. A
             // caller that creates a table at run time sets its own id.
@@ -496,7 +517,7 @@ impl TableBuilder {
             columns: self.columns,
             by_id,
             dropped: self.dropped,
-            made_again,
+            recreated,
             options: self.options,
             indexes: self.indexes,
             compact: self.compact,
@@ -565,7 +586,7 @@ mod tests {
         assert_eq!((gone.dropped[0].id, gone.column_id_bound()), (Some(ColumnId(1)), 3));
         let seen = gone.with_dropped();
         assert_eq!(seen.column(ColumnId(1)).unwrap().name, "z");
-        assert_eq!(seen.made_again(), [(ColumnId(1), 5)]);
+        assert_eq!(seen.recreated(), [(ColumnId(1), 5)]);
         let again = |builder: TableBuilder| builder.build_with_ids_from(3).unwrap();
         let same = again(gone.to_builder().regular("z", CqlType::Int));
         assert_eq!((same.column_named("z").unwrap().id, same.dropped[0].id), (ColumnId(1), None));
@@ -606,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_table_says_why() {
+    fn an_error_names_what_is_not_a_table() {
         let check = |builder: TableBuilder, expect: &str| {
             let error = builder.build().unwrap_err().to_string();
             assert!(error.contains(expect), "{error}");

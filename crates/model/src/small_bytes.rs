@@ -26,10 +26,12 @@ impl SmallBytes {
     /// The longest string that is stored inline.
     pub const INLINE_BYTES: usize = 22;
 
+    /// The empty byte string. Allocates nothing.
     pub const fn new() -> Self {
         Self(Repr::Inline { len: 0, bytes: [0; Self::INLINE_BYTES] })
     }
 
+    /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {

@@ -7,14 +7,18 @@ use model::types::CqlType;
 /// A column of a result, or a bind marker of a prepared statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec {
+    /// The keyspace of the table.
     pub keyspace: Arc<str>,
+    /// The table that the column or bind marker belongs to.
     pub table: Arc<str>,
+    /// The name: of the column, its alias, or `[limit]` and similar names of markers.
     pub name: String,
     /// Sent to clients without `Reversed` and without frozenness.
     pub column_type: CqlType,
 }
 
 impl ColumnSpec {
+    /// A column of `keyspace.table`.
     pub fn new(keyspace: &str, table: &str, name: &str, column_type: CqlType) -> Self {
         Self { keyspace: keyspace.into(), table: table.into(), name: name.into(), column_type }
     }

@@ -11,7 +11,9 @@ use crate::CqlError;
 /// Compression algorithms that a client can request in STARTUP's COMPRESSION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
+    /// LZ4; v3 and v4 with the uncompressed length before it.
     Lz4,
+    /// Snappy; not in v5.
     Snappy,
 }
 
@@ -28,6 +30,7 @@ impl Compression {
         [Self::Lz4, Self::Snappy].into_iter().find(|known| known.name().eq_ignore_ascii_case(name))
     }
 
+    /// The name in STARTUP's option COMPRESSION and in SUPPORTED.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lz4 => "lz4",

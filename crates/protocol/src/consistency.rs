@@ -6,16 +6,27 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Consistency {
+    /// A write is acknowledged when any node has it, or a hint of it.
     Any = 0,
+    /// One replica.
     One = 1,
+    /// Two replicas.
     Two = 2,
+    /// Three replicas.
     Three = 3,
+    /// More than half of all replicas.
     Quorum = 4,
+    /// All replicas.
     All = 5,
+    /// More than half of the replicas in the coordinator's data center.
     LocalQuorum = 6,
+    /// More than half of the replicas in each data center.
     EachQuorum = 7,
+    /// Of the Paxos round of a conditional write: over all data centers.
     Serial = 8,
+    /// Of the Paxos round of a conditional write: in the coordinator's data center.
     LocalSerial = 9,
+    /// One replica in the coordinator's data center.
     LocalOne = 10,
 }
 
@@ -35,11 +46,13 @@ impl Consistency {
         Self::LocalOne,
     ];
 
+    /// The level of a number of the protocol; `None`: there is none.
     #[inline]
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
 
+    /// The number in the protocol.
     #[inline]
     pub fn code(self) -> u16 {
         self as u16
@@ -50,6 +63,7 @@ impl Consistency {
         Self::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
     }
 
+    /// The name in error texts: `LOCAL_QUORUM`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Any => "ANY",

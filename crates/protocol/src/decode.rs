@@ -32,9 +32,11 @@ pub(super) const PREPARE_KEYSPACE: u32 = 0x01;
 /// A request with the header fields that apply to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestMessage<'a> {
+    /// The request, which borrows from the body.
     pub request: Request<'a>,
     /// The client requests tracing.
     pub tracing: bool,
+    /// Pairs of names and bytes for extensions of a server.
     pub custom_payload: CustomPayload<'a>,
 }
 

@@ -7,17 +7,26 @@ use model::types::TypeError;
 /// Kind of a write, for timeouts and failures. [`WriteKind::name`] returns the protocol's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteKind {
+    /// A single statement, neither conditional nor on counters.
     Simple,
+    /// A logged batch whose log has been written.
     Batch,
+    /// An unlogged batch.
     UnloggedBatch,
+    /// An update of counters.
     Counter,
+    /// The write of a logged batch to its log.
     BatchLog,
+    /// A conditional write.
     Cas,
+    /// The update of a materialized view.
     View,
+    /// The write of a change data capture log.
     Cdc,
 }
 
 impl WriteKind {
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Simple,
         Self::Batch,
@@ -29,6 +38,7 @@ impl WriteKind {
         Self::Cdc,
     ];
 
+    /// The name in the protocol: `BATCH_LOG`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Simple => "SIMPLE",
@@ -46,6 +56,7 @@ impl WriteKind {
 /// Reason why a replica could not answer. Sent to clients in protocol v5 and later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailureReason {
+    /// 0x0000: any other reason.
     #[default]
     Unknown,
     /// The read exceeded the limit `tombstone_failure_threshold`.
@@ -66,6 +77,7 @@ impl FailureReason {
         if code == 1 { Self::ReadTooManyTombstones } else { Self::Unknown }
     }
 
+    /// The name of the reason in the log and in the shell.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unknown => "UNKNOWN",
@@ -84,7 +96,14 @@ pub enum CqlError {
     /// 0x0100
     BadCredentials(String),
     /// 0x1000
-    Unavailable { consistency: u16, required: i32, alive: i32 },
+    Unavailable {
+        /// Number of the consistency level.
+        consistency: u16,
+        /// Replicas that the level needs.
+        required: i32,
+        /// Replicas that are alive.
+        alive: i32,
+    },
     /// 0x1001: the node has too much work. The request was not started and can be sent again.
     Overloaded(String),
     /// 0x1002: the node is starting.
@@ -92,27 +111,77 @@ pub enum CqlError {
     /// 0x1003
     Truncate(String),
     /// 0x1100: it is not known whether the write was applied.
-    WriteTimeout { consistency: u16, received: i32, required: i32, kind: WriteKind },
+    WriteTimeout {
+        /// Number of the consistency level.
+        consistency: u16,
+        /// Replicas that have answered.
+        received: i32,
+        /// Replicas that the level needs.
+        required: i32,
+        /// The kind of write.
+        kind: WriteKind,
+    },
     /// 0x1200
-    ReadTimeout { consistency: u16, received: i32, required: i32, data_present: bool },
+    ReadTimeout {
+        /// Number of the consistency level.
+        consistency: u16,
+        /// Replicas that have answered.
+        received: i32,
+        /// Replicas that the level needs.
+        required: i32,
+        /// Whether the replica that was asked for the data has answered.
+        data_present: bool,
+    },
     /// 0x1300
     ReadFailure {
+        /// Number of the consistency level.
         consistency: u16,
+        /// Replicas that have answered.
         received: i32,
+        /// Replicas that the level needs.
         required: i32,
+        /// Replicas that have failed.
         failures: i32,
         /// The reason, the same for all failed replicas.
         reason: FailureReason,
+        /// Whether the replica that was asked for the data has answered.
         data_present: bool,
     },
     /// 0x1400
-    FunctionFailure { keyspace: String, function: String, arguments: Vec<String>, text: String },
+    FunctionFailure {
+        /// Keyspace of the function.
+        keyspace: String,
+        /// Name of the function.
+        function: String,
+        /// Its argument types as CQL.
+        arguments: Vec<String>,
+        /// The error.
+        text: String,
+    },
     /// 0x1500
-    WriteFailure { consistency: u16, received: i32, required: i32, failures: i32, kind: WriteKind },
+    WriteFailure {
+        /// Number of the consistency level.
+        consistency: u16,
+        /// Replicas that have answered.
+        received: i32,
+        /// Replicas that the level needs.
+        required: i32,
+        /// Replicas that have failed.
+        failures: i32,
+        /// The kind of write.
+        kind: WriteKind,
+    },
     /// 0x1600: the log of changes (CDC) has no space left.
     CdcWriteFailure(String),
     /// 0x1700: it is not known whether the conditional write was applied.
-    CasWriteUnknown { consistency: u16, received: i32, required: i32 },
+    CasWriteUnknown {
+        /// Number of the consistency level.
+        consistency: u16,
+        /// Replicas that have answered.
+        received: i32,
+        /// Replicas that the level needs.
+        required: i32,
+    },
     /// 0x2000: the statement has a syntax error; the message has line and column.
     Syntax(String),
     /// 0x2100
@@ -122,9 +191,17 @@ pub enum CqlError {
     /// 0x2300
     Config(String),
     /// 0x2400: the keyspace (if `table` is empty) or the table already exists.
-    AlreadyExists { keyspace: String, table: String },
+    AlreadyExists {
+        /// The keyspace.
+        keyspace: String,
+        /// The table; empty: the keyspace itself.
+        table: String,
+    },
     /// 0x2500: there is no such prepared statement; the client prepares it again.
-    Unprepared { id: Vec<u8> },
+    Unprepared {
+        /// The id that the client sent.
+        id: Vec<u8>,
+    },
 }
 
 impl CqlError {

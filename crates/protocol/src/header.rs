@@ -13,25 +13,42 @@ pub const EVENT_STREAM: i16 = -1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Opcode {
+    /// Answer: an error.
     Error = 0x00,
+    /// Request: begins a connection, with its options.
     Startup = 0x01,
+    /// Answer: the connection may send statements.
     Ready = 0x02,
+    /// Answer: the server wants a login.
     Authenticate = 0x03,
+    /// Request: which options does the server support?
     Options = 0x05,
+    /// Answer: the supported options.
     Supported = 0x06,
+    /// Request: execute a statement in text form.
     Query = 0x07,
+    /// Answer: the result of a statement.
     Result = 0x08,
+    /// Request: prepare a statement.
     Prepare = 0x09,
+    /// Request: execute a prepared statement.
     Execute = 0x0A,
+    /// Request: send these events from now on.
     Register = 0x0B,
+    /// Answer without a request, on stream -1: an event.
     Event = 0x0C,
+    /// Request: execute several statements as one.
     Batch = 0x0D,
+    /// Answer: the login goes on with this token.
     AuthChallenge = 0x0E,
+    /// Request: the token of a login.
     AuthResponse = 0x0F,
+    /// Answer: the login has succeeded.
     AuthSuccess = 0x10,
 }
 
 impl Opcode {
+    /// The opcode of a byte; `None`: there is none.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
@@ -55,6 +72,7 @@ impl Opcode {
         })
     }
 
+    /// Whether clients send it, and not servers.
     #[inline]
     pub fn is_request(self) -> bool {
         matches!(
@@ -76,12 +94,18 @@ impl Opcode {
 pub struct HeaderFlags(pub u8);
 
 impl HeaderFlags {
+    /// The body is compressed (v3, v4).
     pub const COMPRESSED: u8 = 0x01;
+    /// Of a request: it wants a trace. Of an answer: the body begins with the trace's id.
     pub const TRACING: u8 = 0x02;
+    /// The body has a custom payload (v4, v5).
     pub const CUSTOM_PAYLOAD: u8 = 0x04;
+    /// The body has warnings (v4, v5); of servers only.
     pub const WARNING: u8 = 0x08;
+    /// The client accepts a version in development.
     pub const USE_BETA: u8 = 0x10;
 
+    /// Whether the flag `mask` is set.
     #[inline]
     pub fn has(self, mask: u8) -> bool {
         self.0 & mask != 0
@@ -91,15 +115,20 @@ impl HeaderFlags {
 /// An envelope's header with a known version and opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// The version of the message.
     pub version: ProtocolVersion,
+    /// The flags, see the constants of [`HeaderFlags`].
     pub flags: HeaderFlags,
+    /// The number by which the client matches the answer to its request; negative in events.
     pub stream: i16,
+    /// The kind of message.
     pub opcode: Opcode,
     /// Length of the body as transmitted: for a compressed body, the compressed length.
     pub body_bytes: u32,
 }
 
 impl Header {
+    /// The nine bytes before the body.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let direction = if self.opcode.is_request() { 0 } else { RESPONSE_BIT };
         let [s0, s1] = self.stream.to_be_bytes();
@@ -111,6 +140,8 @@ impl Header {
 /// A complete message, decompressed: header and body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope<'a> {
+    /// The decoded header.
     pub header: Header,
+    /// The body, uncompressed.
     pub body: &'a [u8],
 }

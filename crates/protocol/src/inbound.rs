@@ -35,6 +35,7 @@ const KEPT_BYTES: usize = 256 << 10;
 /// Error for bytes that are not a valid message, and how to proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameError {
+    /// The error for the client.
     pub error: CqlError,
     /// The stream of the answer.
     pub stream: i16,

@@ -13,7 +13,9 @@
 //! A server's connection is an [`Inbound`] and an [`Outbound`]:
 //!
 //! ```
-//! use protocol::{BODY_BYTES_MAX_DEFAULT, Inbound, Outbound, Reply, Request, RequestMessage, Side, Supported};
+//! use protocol::{
+//!     BODY_BYTES_MAX_DEFAULT, Inbound, Outbound, Reply, Request, RequestMessage, Side, Supported,
+//! };
 //!
 //! let mut inbound = Inbound::new(Side::Server, BODY_BYTES_MAX_DEFAULT);
 //! let mut outbound = Outbound::new();
@@ -44,6 +46,8 @@
 //!
 //! **Guarantee:** no received bytes make this crate panic, or use more memory than a small multiple of their
 //! length. Memory for a claimed length is allocated only as the bytes arrive.
+
+#![warn(missing_docs)]
 
 pub mod client;
 mod column;

@@ -1,5 +1,5 @@
-//! Metadata of a result: the column specifications of each version, encoded once and ready to be copied to the start
-//! of every page.
+//! Metadata of a result: the column specifications of each version, encoded once and ready to be copied to
+//! the start of every page.
 
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ pub struct ResultMetadata {
 }
 
 impl ResultMetadata {
+    /// Encodes the metadata of these columns for all versions.
     pub fn new(columns: &[ColumnSpec]) -> Self {
         let of_one_table = ColumnSpec::are_of_one_table(columns);
         let mut encoded: [Arc<[u8]>; 3] =
@@ -48,6 +49,7 @@ impl ResultMetadata {
         Self::new(&[])
     }
 
+    /// The number of columns.
     pub fn columns_count(&self) -> usize {
         self.columns_count as usize
     }
@@ -91,6 +93,7 @@ fn encode_columns(columns: &[ColumnSpec], of_one_table: bool, version: ProtocolV
 /// The amount of metadata that a page of rows carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendMetadata {
+    /// With the columns.
     Full,
     /// NO_METADATA: the client asked to skip the metadata and knows the current columns.
     Skip,

@@ -30,16 +30,22 @@ pub(super) mod kind {
 /// which has neither.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply<'a> {
+    /// The version of the request.
     pub version: ProtocolVersion,
+    /// The stream of the request.
     pub stream: i16,
+    /// The id of the trace, if the request wanted one.
     pub tracing_id: Option<&'a [u8; 16]>,
+    /// Texts for the client's log. Not sent in v3.
     pub warnings: &'a [String],
+    /// Pairs of names and bytes for extensions. Not sent in v3.
     pub custom_payload: &'a [(String, Option<Vec<u8>>)],
 }
 
 /// Contents of the RESULT that answers PREPARE.
 #[derive(Clone, Copy, Debug)]
 pub struct PreparedReply<'a> {
+    /// The id by which EXECUTE names the statement.
     pub id: &'a [u8],
     /// Bind markers.
     pub variables: &'a ResultMetadata,
@@ -53,6 +59,7 @@ pub struct PreparedReply<'a> {
 }
 
 impl<'a> Reply<'a> {
+    /// A reply without trace, warnings and custom payload.
     pub fn new(version: ProtocolVersion, stream: i16) -> Self {
         Self { version, stream, tracing_id: None, warnings: &[], custom_payload: &[] }
     }
@@ -132,6 +139,7 @@ impl<'a> Reply<'a> {
         self.message(out, Opcode::Error, |out| super::failure::put_error(out, error, self.version));
     }
 
+    /// Appends READY to `out`: the connection may send statements.
     pub fn ready(&self, out: &mut Vec<u8>) {
         self.message(out, Opcode::Ready, |_| {});
     }
@@ -141,14 +149,17 @@ impl<'a> Reply<'a> {
         self.message(out, Opcode::Authenticate, |out| put_string(out, class));
     }
 
+    /// Appends AUTH_CHALLENGE: the login goes on. `None` is the token null.
     pub fn auth_challenge(&self, out: &mut Vec<u8>, token: Option<&[u8]>) {
         self.message(out, Opcode::AuthChallenge, |out| put_bytes(out, token));
     }
 
+    /// Appends AUTH_SUCCESS: the login has succeeded. `None` is the token null.
     pub fn auth_success(&self, out: &mut Vec<u8>, token: Option<&[u8]>) {
         self.message(out, Opcode::AuthSuccess, |out| put_bytes(out, token));
     }
 
+    /// Appends SUPPORTED: the options of this server.
     pub fn supported(&self, out: &mut Vec<u8>, supported: &Supported) {
         self.message(out, Opcode::Supported, |out| {
             let options = supported.options();
@@ -160,18 +171,22 @@ impl<'a> Reply<'a> {
         });
     }
 
+    /// Appends RESULT Void: a statement without rows has succeeded.
     pub fn void(&self, out: &mut Vec<u8>) {
         self.result(out, kind::VOID, |_| {});
     }
 
+    /// Appends RESULT Set_keyspace: USE has succeeded.
     pub fn set_keyspace(&self, out: &mut Vec<u8>, keyspace: &str) {
         self.result(out, kind::SET_KEYSPACE, |out| put_string(out, keyspace));
     }
 
+    /// Appends RESULT Schema_change: a schema statement has changed this.
     pub fn schema_change(&self, out: &mut Vec<u8>, change: &SchemaChange) {
         self.result(out, kind::SCHEMA_CHANGE, |out| put_schema_change(out, change, self.version));
     }
 
+    /// Appends RESULT Prepared: the metadata of bind markers and result.
     pub fn prepared(&self, out: &mut Vec<u8>, prepared: &PreparedReply<'_>) {
         self.result(out, kind::PREPARED, |out| {
             put_short_bytes(out, prepared.id);

@@ -12,19 +12,44 @@ use crate::CqlError;
 /// A message of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request<'a> {
+    /// Begins the connection.
     Startup(Startup<'a>),
-    AuthResponse { token: Option<&'a [u8]> },
+    /// The token of a login.
+    AuthResponse {
+        /// The client's token; `None`: null.
+        token: Option<&'a [u8]>,
+    },
+    /// Asks for the supported options.
     Options,
-    Query { text: &'a str, parameters: QueryParameters<'a> },
-    Prepare { text: &'a str, keyspace: Option<&'a str> },
+    /// Executes a statement in text form.
+    Query {
+        /// The statement.
+        text: &'a str,
+        /// Values and options of the execution.
+        parameters: QueryParameters<'a>,
+    },
+    /// Prepares a statement.
+    Prepare {
+        /// The statement.
+        text: &'a str,
+        /// v5: replaces the connection's keyspace.
+        keyspace: Option<&'a str>,
+    },
+    /// Executes a prepared statement.
     Execute(Execute<'a>),
+    /// Executes several statements as one.
     Batch(Batch<'a>),
-    Register { events: SmallVec<[EventType; 3]> },
+    /// Asks for these events from now on.
+    Register {
+        /// The kinds of events, each once.
+        events: SmallVec<[EventType; 3]>,
+    },
 }
 
 /// The options of STARTUP, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Startup<'a> {
+    /// Names and values in the order sent; `CQL_VERSION` is required.
     pub options: Vec<(&'a str, &'a str)>,
 }
 
@@ -69,13 +94,16 @@ pub struct Execute<'a> {
     pub id: &'a [u8],
     /// v5: id of the result metadata known to the client. If it is outdated, the rows carry METADATA_CHANGED.
     pub result_metadata_id: Option<&'a [u8]>,
+    /// Values and options of the execution.
     pub parameters: QueryParameters<'a>,
 }
 
 /// The parameters of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryParameters<'a> {
+    /// The consistency level of the request.
     pub consistency: Consistency,
+    /// The values of the bind markers.
     pub values: Values<'a>,
     /// The client knows the columns of the result; rows are sent with NO_METADATA.
     pub skip_metadata: bool,
@@ -94,6 +122,7 @@ pub struct QueryParameters<'a> {
 }
 
 impl QueryParameters<'_> {
+    /// Parameters without values, with the defaults of a statement in text form.
     pub fn new(consistency: Consistency) -> Self {
         Self {
             consistency,
@@ -109,24 +138,33 @@ impl QueryParameters<'_> {
     }
 }
 
+/// The kind of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BatchType {
+    /// All or none of its statements take effect.
     Logged = 0,
+    /// Atomic only within a partition.
     Unlogged = 1,
+    /// Updates of counters only.
     Counter = 2,
 }
 
 /// A statement of a batch: its text, or the id of a prepared statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchQuery<'a> {
+    /// A statement in text form.
     Text(&'a str),
+    /// The id of a prepared statement.
     Prepared(&'a [u8]),
 }
 
+/// A statement of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchStatement<'a> {
+    /// The statement's text or id.
     pub query: BatchQuery<'a>,
+    /// The values of its bind markers.
     pub values: Values<'a>,
 }
 
@@ -134,7 +172,10 @@ pub struct BatchStatement<'a> {
 /// used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch<'a> {
+    /// Logged, unlogged or of counters.
     pub batch_type: BatchType,
+    /// The statements, in order.
     pub statements: Vec<BatchStatement<'a>>,
+    /// Consistency and timestamps of the batch; its `values` are empty.
     pub parameters: QueryParameters<'a>,
 }

@@ -1,7 +1,7 @@
 //! RESULT rows: cells that are written directly into the output.
 //!
-//! [`RowsWriter`] appends cells as they are read. It fills in the number of rows, the paging state and the length of
-//! the body at the end, when they are known.
+//! [`RowsWriter`] appends cells as they are read. It fills in the number of rows, the paging state and the
+//! length of the body at the end, when they are known.
 
 use super::metadata::flag;
 use super::reply::kind;
@@ -86,11 +86,13 @@ impl RowsWriter<'_, '_> {
         reply.end_before(self.out, start, cells_bytes);
     }
 
+    /// Ends a row, after one call of a cell method for each column.
     #[inline]
     pub fn end_row(&mut self) {
         self.rows += 1;
     }
 
+    /// The number of ended rows.
     pub fn rows_count(&self) -> i32 {
         self.rows
     }

@@ -8,21 +8,26 @@ use super::ProtocolVersion;
 /// The shard of a connection, and how tokens are mapped to shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardingInfo {
+    /// The shard that serves the connection.
     pub shard: u32,
+    /// The number of shards of the node.
     pub shards_count: u32,
     /// Number of the token's high bits that are ignored when the shard is computed.
     pub ignore_msb: u32,
     /// A port on which the client's source port selects the shard.
     pub shard_aware_port: Option<u16>,
+    /// The same with TLS.
     pub shard_aware_port_ssl: Option<u16>,
 }
 
 /// The contents of SUPPORTED.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supported {
+    /// The CQL version, `3.4.7`.
     pub cql_version: String,
     /// Algorithm names, as in STARTUP's COMPRESSION.
     pub compression: Vec<String>,
+    /// For drivers that open a connection to each shard; `None`: not reported.
     pub sharding: Option<ShardingInfo>,
     /// Offers to mark conditional statements in the answer to PREPARE with [`Self::LWT_MARK`].
     pub lwt_mark: bool,
@@ -34,9 +39,13 @@ impl Supported {
     /// The flag of a conditional statement in the metadata of PREPARE's answer. Set if the client sends
     /// [`Self::LWT_OPTION`] at STARTUP.
     pub const LWT_MARK: u32 = 0x8000_0000;
+    /// The option by which ScyllaDB's drivers ask for the mark of conditional statements.
     pub const LWT_OPTION: &'static str = "SCYLLA_LWT_ADD_METADATA_MARK";
+    /// The option by which ScyllaDB's drivers ask for the error code of the rate limit.
     pub const RATE_LIMIT_OPTION: &'static str = "SCYLLA_RATE_LIMIT_ERROR";
+    /// The partitioner, for drivers that compute tokens.
     pub const PARTITIONER: &'static str = "org.apache.cassandra.dht.Murmur3Partitioner";
+    /// The assignment of tokens to shards, for the same drivers.
     pub const SHARDING_ALGORITHM: &'static str = "biased-token-round-robin";
 
     /// Offers LZ4 and Snappy, no sharding, no extension.

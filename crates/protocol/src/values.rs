@@ -3,7 +3,9 @@
 /// The value bound to a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
+    /// The serialized value; may be empty.
     Bytes(&'a [u8]),
+    /// The value null.
     Null,
     /// v4 and later: the column is not changed.
     Unset,
@@ -79,16 +81,19 @@ impl<'a> Values<'a> {
         self.names.get_or_insert_default().push(name);
     }
 
+    /// The number of values.
     #[inline]
     pub fn len(&self) -> usize {
         self.slots.count
     }
 
+    /// Whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.count == 0
     }
 
+    /// The value at this position; `None`: there are fewer.
     #[inline]
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         self.slots.get(index).map(|slot| self.value(slot))
@@ -105,6 +110,7 @@ impl<'a> Values<'a> {
         self.get(index)
     }
 
+    /// The values, in order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + '_ {
         (0..self.len()).map(|index| self.value(self.slots.get(index).expect("as many as were counted")))
@@ -157,6 +163,7 @@ impl ValueBuffer {
         self.push(value);
     }
 
+    /// The values, borrowed for the encoding of a request.
     pub fn values(&self) -> Values<'_> {
         let is_named = self.slots.count > 0 && self.names.len() == self.slots.count;
         Values {

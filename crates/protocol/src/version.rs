@@ -6,8 +6,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ProtocolVersion {
+    /// Cassandra 2.1 and later.
     V3 = 3,
+    /// Cassandra 2.2 and later.
     V4 = 4,
+    /// Cassandra 4.0 and later, with segments and checksums.
     V5 = 5,
 }
 
@@ -17,6 +20,7 @@ impl ProtocolVersion {
     /// The version in which clients of an unknown version are answered.
     pub const HIGHEST: Self = Self::V5;
 
+    /// The version of a number in a header; `None`: older, newer or not released.
     #[inline]
     pub fn from_number(number: u8) -> Option<Self> {
         match number {
@@ -27,6 +31,7 @@ impl ProtocolVersion {
         }
     }
 
+    /// The number in a header.
     #[inline]
     pub fn number(self) -> u8 {
         self as u8

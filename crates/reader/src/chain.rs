@@ -19,6 +19,8 @@ pub struct ChainReader {
 }
 
 impl ChainReader {
+    /// A reader of `sources`, in this order, each opened with `spec`. The partitions of a source must be
+    /// before those of the next one.
     pub fn new(spec: ReadSpec, sources: impl IntoIterator<Item = Rc<dyn Source>>) -> Self {
         Self { spec, waiting: sources.into_iter().collect(), current: None }
     }

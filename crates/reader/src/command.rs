@@ -14,7 +14,9 @@ use crate::trace::ReadTrace;
 /// A read of one table.
 #[derive(Clone, Debug)]
 pub struct ReadCommand {
+    /// The table to read. Errors: the shard has no such table.
     pub table: TableId,
+    /// The partitions to read: a key, or a range of the ring.
     pub partitions: PartitionRange,
     /// Wanted rows of each partition; disjoint, rising in the table's order.
     pub ranges: Arc<[ClusteringRange]>,
@@ -69,7 +71,9 @@ pub struct IndexQuery {
 pub struct IndexClause {
     /// [`model::IndexDefinition::id`].
     pub index: Uuid,
+    /// The least indexed term, in the byte-comparable form of [`model::TermAnalysis`]'s terms.
     pub lower: Bound<Vec<u8>>,
+    /// The greatest indexed term, in the same form.
     pub upper: Bound<Vec<u8>>,
 }
 
@@ -96,6 +100,7 @@ impl IndexClause {
 /// Position at which a read continues after a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagingState {
+    /// Where the page ended: the next one begins after it.
     pub place: PagePlace,
     /// The part of `limit_rows` that remains.
     pub remaining_rows: u64,
@@ -117,6 +122,7 @@ pub enum PagePlace {
 /// earlier pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnfinishedPartition {
+    /// The partition in which the page ended.
     pub key: PartitionKey,
     /// The last row that was read, live or dead.
     pub last_row: ClusteringKey,
@@ -206,7 +212,7 @@ impl ReadCommand {
     }
 
     /// The wanted rows after `row`, in the direction of the read.
-    pub fn ranges_behind(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
+    pub fn ranges_after(&self, schema: &TableSchema, row: &ClusteringKey) -> Vec<ClusteringRange> {
         let behind = |range: &ClusteringRange| {
             let mut range = range.clone();
             if self.reversed {

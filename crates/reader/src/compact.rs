@@ -24,6 +24,8 @@ pub enum Keep {
 
 /// Decides for each partition which tombstones may be purged.
 pub trait PurgePolicy {
+    /// What may be purged in the partition `key`. Called once at the start of each partition, in reading
+    /// order.
     fn purge(&mut self, key: &PartitionKey) -> Purge;
 
     /// Reports the tombstones and expired cells that were kept in the partition of the last call of
@@ -128,6 +130,8 @@ pub struct CompactReader<R, P> {
     /// The number of rows so far that contain a row tombstone or a dead cell, or are empty after shadowing.
     /// Explains why a read is slow.
     tombstones_seen: u64,
+    /// The newest timestamp of a tombstone or dead cell so far.
+    newest_deletion_us: Option<i64>,
     /// The position for [`Self::take_passed`], set if the last `Step::Load` only offered a chance to yield.
     passed: Option<Passed>,
     collecting: Option<Box<Collecting>>,
@@ -138,6 +142,8 @@ pub struct CompactReader<R, P> {
 }
 
 impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
+    /// Compacts the fragments of `inner`. `policy` decides what may be purged; `keep` decides whether dead
+    /// data that must be kept is returned.
     pub fn new(inner: R, policy: P, keep: Keep) -> Self {
         Self {
             inner,
@@ -150,6 +156,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             start: None,
             next: None,
             tombstones_seen: 0,
+            newest_deletion_us: None,
             passed: None,
             collecting: None,
             kept_young: 0,
@@ -175,6 +182,40 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
     /// The number of rows with dead data that were read so far.
     pub fn tombstones_seen(&self) -> u64 {
         self.tombstones_seen
+    }
+
+    /// The newest timestamp of a deletion of the data that were read so far.
+    pub fn newest_deletion_us(&self) -> Option<i64> {
+        self.newest_deletion_us
+    }
+
+    fn saw_deletion(&mut self, tombstone: Tombstone) {
+        if !tombstone.is_live() {
+            self.newest_deletion_us = self.newest_deletion_us.max(Some(tombstone.timestamp_us));
+        }
+    }
+
+    /// Notes the deletions that a row holds, before other deletions are applied to it.
+    fn saw_deletions_of(&mut self, row: &Row) {
+        use model::ColumnData::{Complex, Simple};
+        self.saw_deletion(row.deletion);
+        let now_s = self.purge.now_s;
+        let mut dead = |cell: &model::Cell| {
+            if !cell.is_live_at(now_s) {
+                self.newest_deletion_us = self.newest_deletion_us.max(Some(cell.timestamp_us));
+            }
+        };
+        for (_, data) in row.cells() {
+            match data {
+                Simple(cell) => dead(cell),
+                Complex(complex) => complex.cells.iter().for_each(|element| dead(&element.cell)),
+            }
+        }
+        for (_, data) in row.cells() {
+            if let Complex(complex) = data {
+                self.saw_deletion(complex.deletion);
+            }
+        }
     }
 
     /// After `Step::Load`: `None` if data has to be loaded; otherwise the position that the reader has
@@ -240,6 +281,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             },
         };
         self.partition_tombstone = tombstone;
+        self.saw_deletion(tombstone);
         self.in_force = Tombstone::LIVE;
         self.shown = Tombstone::LIVE;
         let is_kept = self.keeps_tombstone(tombstone);
@@ -274,6 +316,9 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
     /// Compacts the row at `key`, or the static row. False if nothing of it is kept.
     fn compact_row(&mut self, key: Option<&model::ClusteringKey>, row: &mut Row, deleted: Tombstone) -> bool {
         let was_dead = !row.deletion.is_live() || row.cells().iter().any(|(_, data)| matches!(data, model::ColumnData::Simple(cell) if !cell.is_live_at(self.purge.now_s)));
+        if self.keep == Keep::Live {
+            self.saw_deletions_of(row);
+        }
         row.shadow(deleted);
         if was_dead || row.is_empty() {
             self.tombstones_seen += 1;
@@ -342,6 +387,7 @@ impl<R: Reader, P: PurgePolicy> Reader for CompactReader<R, P> {
                 }
                 Fragment::Change(RangeTombstoneChange { position, tombstone }) => {
                     self.in_force = tombstone;
+                    self.saw_deletion(tombstone);
                     let covered = self.partition_tombstone.max(tombstone) == self.partition_tombstone;
                     let is_kept = self.keeps_tombstone(tombstone);
                     let shown = if covered || !is_kept { Tombstone::LIVE } else { tombstone };

@@ -9,9 +9,23 @@ use crate::semaphore::Refusal;
 #[derive(Debug)]
 pub enum ReadError {
     /// A file contains invalid data. The remainder of the table is not affected.
-    Corrupt { file: PathBuf, offset_bytes: u64, detail: String },
+    Corrupt {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where in the file, in bytes from its start.
+        offset_bytes: u64,
+        /// What was found in place of what was expected.
+        detail: String,
+    },
     /// The operating system could not read a file.
-    Io { file: PathBuf, offset_bytes: u64, source: std::io::Error },
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// Where the read began, in bytes from the start of the file.
+        offset_bytes: u64,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// The shard is too busy to execute this read or to let it wait longer.
     Refused(Refusal),
     /// This read needs more than any single read may use.

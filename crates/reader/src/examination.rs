@@ -19,6 +19,7 @@ use crate::{CompactReader, Keep, ReadError, collect};
 /// Builds a source of a table from writes. The order in which the writes are merged must not affect the
 /// result.
 pub trait Build {
+    /// A source of `table`, with the same content as `content`, on the simulated disk of `shard`.
     fn build<'a>(
         &'a mut self,
         schema: &'a Arc<TableSchema>,

@@ -23,23 +23,37 @@ use crate::trace::Tracer;
 /// A fragment of one partition. Rows are shared, not copied: a memtable returns the rows that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fragment {
-    PartitionStart { key: PartitionKey, tombstone: Tombstone },
+    /// The first fragment of a partition: its key, and the deletion of the partition ([`Tombstone::LIVE`]:
+    /// none).
+    PartitionStart {
+        /// The key of the partition.
+        key: PartitionKey,
+        /// The deletion of the partition.
+        tombstone: Tombstone,
+    },
+    /// The static row. Comes after the start of the partition, at most once.
     Static(Rc<Row>),
+    /// From this position on, another range tombstone is in force, or none.
     Change(RangeTombstoneChange),
+    /// A row. Rows and changes come in the order of their positions.
     Row(RowFragment),
+    /// The last fragment of a partition.
     PartitionEnd,
 }
 
 /// A row of a partition: its position by value, its content shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowFragment {
+    /// The clustering key: all clustering columns of the table.
     pub key: ClusteringKey,
+    /// Deletion, liveness and cells. Shared with the source, so it is never changed in place.
     pub row: Rc<Row>,
 }
 
 /// Result of a request for the next fragment.
 #[derive(Debug)]
 pub enum Step {
+    /// The next fragment.
     Ready(Fragment),
     /// The next fragment is known only after `load` has been awaited.
     Load,
@@ -81,6 +95,7 @@ impl<R: Reader + ?Sized> Reader for Box<R> {
 pub struct ReadSpec {
     /// The schema by which the data is interpreted: the current one.
     pub schema: Arc<TableSchema>,
+    /// The partitions to read: a key, or a range of the ring. Readers return them in the order of the ring.
     pub partitions: PartitionRange,
     /// Wanted rows of each partition; disjoint, rising in the table's order. The static row is always wanted.
     /// Empty: only the partition and its static row.
@@ -109,24 +124,29 @@ impl ReadSpec {
         Self { schema, partitions, ranges, reversed: false, permit: None, trace: None }
     }
 
+    /// Restricts the read to these ranges of rows, which are sorted and do not overlap. Static rows are
+    /// returned too.
     #[must_use]
     pub fn ranges(mut self, ranges: impl Into<Arc<[ClusteringRange]>>) -> Self {
         self.ranges = ranges.into();
         self
     }
 
+    /// Sets the direction of the rows in each partition. Partitions ascend in both directions.
     #[must_use]
     pub fn reversed(mut self, reversed: bool) -> Self {
         self.reversed = reversed;
         self
     }
 
+    /// Sets the permit that is charged with the memory of the read; `None`: nothing is charged.
     #[must_use]
     pub fn permit(mut self, permit: Option<Rc<Permit>>) -> Self {
         self.permit = permit;
         self
     }
 
+    /// Sets the receiver of the read's activities; `None`: they are not recorded.
     #[must_use]
     pub fn trace(mut self, trace: Option<Tracer>) -> Self {
         self.trace = trace;
@@ -149,5 +169,6 @@ impl ReadSpec {
 
 /// A source of readers. Its content does not change under an open reader.
 pub trait Source {
+    /// A reader of the data that `spec` selects. Opening reads nothing; the first [`Reader::load`] does.
     fn reader(&self, spec: &ReadSpec) -> Box<dyn Reader>;
 }

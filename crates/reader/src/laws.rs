@@ -112,7 +112,7 @@ impl Source for Chained {
 }
 
 #[test]
-fn sources_one_behind_the_other_are_one() {
+fn chained_sources_are_one() {
     let mut build = |_: &Arc<TableSchema>, mutations: Vec<Mutation>| -> Box<dyn Source> {
         Box::new(Chained(MemorySource::new(&mutations)))
     };
@@ -165,7 +165,7 @@ fn partitions_of(
 /// Compacting a stream gives the same result as compacting the merged partition in memory, in both
 /// directions, for every choice of what is kept.
 #[test]
-fn compacting_a_stream_is_compacting_what_it_says() {
+fn compacting_a_stream_equals_compacting_its_partition() {
     for seed in 0..400 {
         let mut rng = Rng::new(seed);
         let variety = Variety::default();

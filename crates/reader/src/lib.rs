@@ -9,6 +9,8 @@
 //! **Invariant:** nothing in this crate opens a file, uses a clock or starts a task. A reader that must wait
 //! returns `Step::Load`; its caller awaits `load` in the caller's own runtime.
 
+#![warn(missing_docs)]
+
 mod admission_queue;
 mod block_on;
 pub mod chain;

@@ -36,10 +36,12 @@ impl MemorySource {
         partition.merge(&mutation.partition, &mutation.schema);
     }
 
+    /// All partitions, in the order of the ring.
     pub fn partitions(&self) -> &BTreeMap<PartitionKey, Partition> {
         &self.partitions
     }
 
+    /// All partitions, to be changed. Readers that are open keep what they have read.
     pub fn partitions_mut(&mut self) -> &mut BTreeMap<PartitionKey, Partition> {
         &mut self.partitions
     }

@@ -344,6 +344,7 @@ impl Reader for MergeReader {
 
 /// Several sources merged into one.
 pub struct MergeSource {
+    /// The sources, in any order. Each has its data in the order of the ring.
     pub sources: Vec<Rc<dyn Source>>,
 }
 

@@ -15,11 +15,14 @@ pub struct Page {
     pub next: Option<PagingState>,
     /// The number of deleted and expired rows that were read.
     pub tombstones: u64,
+    /// The newest timestamp of a deletion that was read, which shadows older writes to what it covers.
+    pub newest_deletion_us: Option<i64>,
 }
 
 /// The rows of one partition on one page. They contain only live data; tombstones have been applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionPage {
+    /// The partition's key.
     pub key: PartitionKey,
     /// Empty if it has no live cell. The same on every page of the partition.
     pub static_row: Row,

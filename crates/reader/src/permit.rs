@@ -24,6 +24,7 @@ struct Inner {
 pub struct ReadAdmission(RefCell<Inner>);
 
 impl ReadAdmission {
+    /// Admission by `semaphore`, with no read active or waiting.
     pub fn new(semaphore: Semaphore) -> Rc<Self> {
         Rc::new(Self(RefCell::new(Inner { semaphore, wakers: vec![] })))
     }

@@ -100,11 +100,17 @@ fn limit_of(memory_bytes: u64, multiplier: u64) -> u64 {
 /// State of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PermitState {
+    /// Waits in the queue for a count and memory.
     WaitingForAdmission,
+    /// Is admitted, and waits for more memory: all reads together are at the serialize limit.
     WaitingForMemory,
+    /// Is admitted, and uses the CPU.
     ActiveNeedCpu,
+    /// Is admitted, and waits for the disk.
     ActiveAwait,
+    /// Its readers are parked between two pages. They may be evicted when a waiting read needs the permit.
     Inactive,
+    /// Was parked, and its readers were dropped for another read.
     Evicted,
 }
 
@@ -129,8 +135,11 @@ pub struct PermitId(pub(crate) u32);
 /// Why a read is refused. The texts are ScyllaDB's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
+    /// The queue of waiting reads is full.
     QueueFull(String),
+    /// The memory of all reads exceeds the kill limit.
     Killed(String),
+    /// The read was not admitted, or got no memory, before its timeout.
     TimedOut(String),
 }
 
@@ -146,23 +155,37 @@ impl Refusal {
 /// Counters and current state of a semaphore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SemaphoreStats {
+    /// Reads that were admitted, with or without waiting.
     pub reads_admitted: u64,
+    /// Reads that were admitted without waiting.
     pub reads_admitted_immediately: u64,
+    /// Reads that had to wait for admission.
     pub reads_enqueued_for_admission: u64,
+    /// Reads that had to wait for more memory after their admission.
     pub reads_enqueued_for_memory: u64,
+    /// Reads that had to wait because an active read needed the CPU.
     pub reads_queued_because_need_cpu: u64,
+    /// Reads that had to wait because too little memory was free.
     pub reads_queued_because_memory: u64,
+    /// Reads that had to wait because the number of active reads was at its limit.
     pub reads_queued_because_count: u64,
+    /// Reads that were refused after waiting for their timeout.
     pub reads_timed_out: u64,
+    /// Reads that were refused because the queue was full.
     pub reads_shed_due_to_overload: u64,
+    /// Reads that were ended because all reads together exceeded the kill limit.
     pub reads_killed_due_to_kill_limit: u64,
+    /// Parked reads whose readers were dropped for a waiting read.
     pub inactive_reads_evicted: u64,
     /// `permits`: permits that exist now. `active`: those of them that are admitted.
     pub permits: u64,
+    /// See `permits`.
     pub active: u64,
     /// Reads that wait for admission or memory now.
     pub queued: u64,
+    /// The number of admitted reads, each of which counts as one.
     pub used_count: u64,
+    /// The bytes that are charged to permits now.
     pub used_bytes: u64,
     /// The largest value of `used_bytes` so far.
     pub used_bytes_max: u64,
@@ -208,6 +231,7 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
+    /// A semaphore without reads. `name` is part of the texts of refusals and diagnostics.
     pub fn new(name: impl Into<String>, limits: SemaphoreLimits) -> Self {
         Self {
             name: name.into(),
@@ -224,10 +248,12 @@ impl Semaphore {
         }
     }
 
+    /// The name given to [`Self::new`].
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// The limits given to [`Self::new`], or set later by [`Self::set_limits`].
     pub fn limits(&self) -> SemaphoreLimits {
         self.limits
     }
@@ -242,6 +268,7 @@ impl Semaphore {
         self.stats.used_bytes
     }
 
+    /// The counters since the semaphore was made, and the present state.
     pub fn stats(&self) -> SemaphoreStats {
         SemaphoreStats { queued: self.queued(), ..self.stats }
     }
@@ -643,13 +670,17 @@ impl Semaphore {
 /// Permits with the same table, operation and state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PermitGroup {
+    /// The number of permits of the group.
     pub permits: u64,
     /// The number of them that are admitted.
     pub count: u64,
+    /// The bytes charged to them.
     pub bytes: u64,
     /// `ks.table`
     pub table: String,
+    /// The operation, in ScyllaDB's words: `data-query`, `mutation-query`, …
     pub operation: &'static str,
+    /// Their common state; `None` in the line of all other groups.
     pub state: Option<PermitState>,
 }
 
@@ -767,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_disk_does_not_need_the_cpu() {
+    fn a_task_that_waits_for_the_disk_needs_no_cpu() {
         let mut semaphore = Semaphore::new("s", SemaphoreLimits { cpu_concurrency: 1, ..LIMITS });
         let (a, b) = (enter(&mut semaphore), enter(&mut semaphore));
         assert_eq!(semaphore.state(b), PermitState::WaitingForAdmission);
@@ -830,7 +861,7 @@ mod tests {
     /// For any sequence of events the counts are consistent. When all reads have left, no memory is held and
     /// no read waits.
     #[test]
-    fn nothing_leaks_and_nobody_is_forgotten() {
+    fn nothing_leaks_and_each_waiter_is_woken() {
         for seed in 0..100 {
             let mut rng = Rng::new(seed);
             let limits = SemaphoreLimits { cpu_concurrency: 1 + rng.below(4), queue_max: 20, ..LIMITS };
@@ -895,7 +926,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_reads_as_the_peers_do() {
+    fn a_dump_reads_as_cassandra_does() {
         let mut semaphore = Semaphore::new("sl:default", SemaphoreLimits { count: 2, ..LIMITS });
         let ids: Vec<PermitId> = (0..3).map(|_| enter(&mut semaphore)).collect();
         semaphore.request(ids[1], 1000).unwrap();

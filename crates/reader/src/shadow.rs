@@ -73,7 +73,7 @@ impl Side {
 
 /// Position in a partition of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PartitionState {
     Between,
     /// Inside a partition that the shadow does not contain.
     Alone,
@@ -87,7 +87,7 @@ pub struct ShadowReader {
     by: Shadowing,
     data: Side,
     shadow: Side,
-    place: Place,
+    place: PartitionState,
     /// The shadow's tombstone of the partition.
     deleted: Tombstone,
     /// The shadow's row at the position of the data's current fragment.
@@ -105,7 +105,7 @@ impl ShadowReader {
             by,
             data: Side::new(data),
             shadow: Side::new(shadow),
-            place: Place::Between,
+            place: PartitionState::Between,
             deleted: Tombstone::LIVE,
             row: None,
             shown: Tombstone::LIVE,
@@ -124,7 +124,7 @@ impl ShadowReader {
                 return Ok(None);
             }
             let Some(Fragment::PartitionStart { key: there, tombstone }) = &self.shadow.head else {
-                break Place::Alone;
+                break PartitionState::Alone;
             };
             match there.cmp(key) {
                 Ordering::Less => {
@@ -137,14 +137,14 @@ impl ShadowReader {
                 Ordering::Equal => {
                     self.deleted = *tombstone;
                     self.shadow.head = None;
-                    break Place::Both;
+                    break PartitionState::Both;
                 }
-                Ordering::Greater => break Place::Alone,
+                Ordering::Greater => break PartitionState::Alone,
             }
         };
         self.place = place;
         let mut start = self.data.head.take();
-        if place == Place::Both {
+        if place == PartitionState::Both {
             self.row = None;
             (self.data.in_force, self.shadow.in_force) = (Tombstone::LIVE, Tombstone::LIVE);
             self.shown = Tombstone::LIVE;
@@ -240,7 +240,7 @@ impl ShadowReader {
             }
             Fragment::PartitionEnd => {
                 self.shadow.pass_partition();
-                self.place = Place::Between;
+                self.place = PartitionState::Between;
                 Some(Fragment::PartitionEnd)
             }
             Fragment::PartitionStart { .. } => unreachable!("a partition ends before the next begins"),
@@ -258,15 +258,15 @@ impl Reader for ShadowReader {
                 return Ok(Step::End);
             }
             match self.place {
-                Place::Between => return Ok(self.start()?.map_or(Step::Load, Step::Ready)),
-                Place::Alone => {
+                PartitionState::Between => return Ok(self.start()?.map_or(Step::Load, Step::Ready)),
+                PartitionState::Alone => {
                     let head = self.data.head.take().expect("filled");
                     if head == Fragment::PartitionEnd {
-                        self.place = Place::Between;
+                        self.place = PartitionState::Between;
                     }
                     return Ok(Step::Ready(head));
                 }
-                Place::Both => {
+                PartitionState::Both => {
                     if !self.shadow.fill()? {
                         return Ok(Step::Load);
                     }
@@ -296,13 +296,13 @@ impl Reader for ShadowReader {
     }
 
     fn skip_partition(&mut self) {
-        if self.place == Place::Between {
+        if self.place == PartitionState::Between {
             return;
         }
         self.data.pass_partition();
-        if self.place == Place::Both {
+        if self.place == PartitionState::Both {
             self.shadow.pass_partition();
         }
-        self.place = Place::Between;
+        self.place = PartitionState::Between;
     }
 }

@@ -16,13 +16,13 @@ use crate::merge::parts;
 /// Reader that cuts partitions to the wanted rows. See the head of this file.
 pub struct SliceReader<R> {
     inner: R,
-    cutter: Cutter,
+    cutter: SliceCutter,
 }
 
 impl<R: Reader> SliceReader<R> {
     /// `inner` yields whole partitions, in the direction of `spec`.
     pub fn new(spec: &ReadSpec, inner: R) -> Self {
-        Self { inner, cutter: Cutter::new(spec) }
+        Self { inner, cutter: SliceCutter::new(spec) }
     }
 }
 
@@ -57,7 +57,7 @@ impl<R: Reader> Reader for SliceReader<R> {
 
 /// The cutting of fragments without a reader, for readers that can skip rows by other means. Fragments are
 /// pushed in, wanted fragments are popped.
-pub struct Cutter {
+pub struct SliceCutter {
     schema: Arc<TableSchema>,
     ranges: Arc<[ClusteringRange]>,
     reversed: bool,
@@ -74,7 +74,8 @@ pub struct Cutter {
     shown: Tombstone,
 }
 
-impl Cutter {
+impl SliceCutter {
+    /// Cuts to the ranges of rows of `spec`, in its direction.
     pub fn new(spec: &ReadSpec) -> Self {
         Self {
             schema: spec.schema.clone(),

@@ -13,9 +13,11 @@ const NOTES_MAX: usize = 200;
 /// An event during a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
+    /// The shard on which the activity happened.
     pub shard: u32,
     /// Time on the shards' monotonic clock.
     pub at_us: u64,
+    /// The activity, as `system_traces.events` shows it.
     pub text: String,
 }
 
@@ -30,6 +32,7 @@ struct Notes {
 pub struct ReadTrace(Mutex<Notes>);
 
 impl ReadTrace {
+    /// A trace without notes.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -58,10 +61,12 @@ impl ReadTrace {
 pub struct Tracer(Rc<dyn Fn(String)>);
 
 impl Tracer {
+    /// A tracer that passes each activity to `note`, on the thread of the read.
     pub fn new(note: impl Fn(String) + 'static) -> Self {
         Self(Rc::new(note))
     }
 
+    /// Records an activity.
     pub fn note(&self, text: String) {
         (self.0)(text);
     }

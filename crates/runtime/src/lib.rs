@@ -56,7 +56,8 @@ pub use stats::{GroupStats, IoCounters, IoStats, ShardStats};
 /// Number of a shard: `0..shard_count`.
 pub type ShardId = u32;
 
-/// The shard whose code runs on this thread now; `None` outside of shards. For the log: simulated shards share a thread.
+/// The shard whose code runs on this thread now; `None` outside of shards. For the log: simulated shards
+/// share a thread.
 pub fn current_shard() -> Option<ShardId> {
     shard::queue::current_shard()
 }

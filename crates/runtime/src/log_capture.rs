@@ -1,7 +1,9 @@
-//! Log lines of a test: a [`log::Log`] that is installed once per process and hands each record to the captures that are open.
+//! Log lines of a test: a [`log::Log`] that is installed once per process and hands each record to the
+//! captures that are open.
 //!
-//! A capture of one thread gets the lines of a simulated world, whose shards run on that thread. A capture of all threads
-//! gets the lines of other tests too, which run at the same time; its test chooses lines by their text.
+//! A capture of one thread gets the lines of a simulated world, whose shards run on that thread. A capture of
+//! all threads gets the lines of other tests too, which run at the same time; its test chooses lines by their
+//! text.
 
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::thread::ThreadId;

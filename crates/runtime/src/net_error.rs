@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_names_operation_and_address_and_says_what_to_do() {
+    fn the_text_names_operation_address_and_next_step() {
         let addr = "127.0.0.1:9042".parse().expect("an address");
         let error = NetError::new("listen on", addr, io::Error::from_raw_os_error(libc::EADDRINUSE));
         let text = error.to_string();

@@ -64,7 +64,7 @@ struct Seen {
     /// In microseconds; `None` until a task of the group has stalled.
     histograms: [Option<Box<EstimatedHistogram>>; GROUPS_MAX],
     minute_began_ns: u64,
-    told: u32,
+    reported: u32,
     told_ever: u64,
     unreported: u64,
 }
@@ -95,13 +95,13 @@ impl StallDetector {
             seen.histograms[group.index()].get_or_insert_with(|| Box::new(EstimatedHistogram::new(OFFSETS)));
         histogram.add(took_ns / 1000);
         if now_ns.saturating_sub(seen.minute_began_ns) >= MINUTE_NS || seen.told_ever == 0 {
-            (seen.minute_began_ns, seen.told) = (now_ns, 0);
+            (seen.minute_began_ns, seen.reported) = (now_ns, 0);
         }
-        if seen.told >= self.options.reports_per_minute {
+        if seen.reported >= self.options.reports_per_minute {
             seen.unreported += 1;
             return None;
         }
-        seen.told += 1;
+        seen.reported += 1;
         seen.told_ever += 1;
         Some(std::mem::take(&mut seen.unreported))
     }
@@ -114,7 +114,7 @@ impl StallDetector {
     }
 
     /// The number of reported stalls.
-    pub(crate) fn told(&self) -> u64 {
+    pub(crate) fn reported(&self) -> u64 {
         self.seen.borrow().told_ever
     }
 }
@@ -124,16 +124,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_a_minute_are_told() {
+    fn at_most_this_number_a_minute_is_logged() {
         let options = StallOptions { threshold_us: 1000, reports_per_minute: 2 };
         let detector = StallDetector::new(options);
         assert!(detector.is_stall(1_000_001) && !detector.is_stall(1_000_000));
-        let told: Vec<Option<u64>> = [0, 10, 20, 30, 70, 71]
+        let reported: Vec<Option<u64>> = [0, 10, 20, 30, 70, 71]
             .map(|s| detector.count(CpuGroup::Compaction, 2_000_000, s * 1_000_000_000))
             .to_vec();
-        assert_eq!(told, [Some(0), Some(0), None, None, Some(2), Some(0)]);
+        assert_eq!(reported, [Some(0), Some(0), None, None, Some(2), Some(0)]);
         assert_eq!(detector.histogram(CpuGroup::Compaction).count(), 6);
         assert_eq!(detector.histogram(CpuGroup::Statement).count(), 0);
-        assert_eq!(detector.told(), 4);
+        assert_eq!(detector.reported(), 4);
     }
 }

@@ -1,5 +1,6 @@
-//! Logs what fills the disk, when a shard finds it full. The failed flush, or the commit log that cannot grow, has a line of its
-//! own, from the shard. Files are counted on a thread of their own, since a directory may have many.
+//! Logs what fills the disk, when a shard finds it full. The failed flush, or the commit log that cannot
+//! grow, has a line of its own, from the shard. Files are counted on a thread of their own, since a directory
+//! may have many.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The loggers of the node, and the level of each: values, changed by the configuration and by `nodetool setlogginglevel`.
+//! The loggers of the node, and the level of each: values, changed by the configuration and by `nodetool
+//! setlogginglevel`.
 //!
 //! A logger is the target of a record. One without a level of its own has the level of [`ROOT`].
 
@@ -11,8 +12,8 @@ use base::suggest::nearest;
 /// The name for the level of all loggers that have none of their own, as in Cassandra.
 pub const ROOT: &str = "ROOT";
 
-/// All loggers, sorted. `docs/configuration.md` states what each logs; tests compare the names with that page, and with the
-/// targets in the sources.
+/// All loggers, sorted. `docs/configuration.md` states what each logs; tests compare the names with that
+/// page, and with the targets in the sources.
 pub const LOGGERS: &[&str] = &[
     "admin",
     "auth",
@@ -35,6 +36,9 @@ pub const LOGGERS: &[&str] = &[
 /// # Errors
 /// There is none; the text has those that there are.
 pub fn logger(name: &str) -> Result<&'static str, String> {
+    if name.eq_ignore_ascii_case(ROOT) {
+        return Err(format!("the option log_level sets the level of {ROOT}"));
+    }
     let found = LOGGERS.iter().copied().find(|known| known.eq_ignore_ascii_case(name));
     found.ok_or_else(|| match nearest(name, LOGGERS.iter().copied()) {
         Some(meant) => format!("there is no logger {name}; did you mean {meant}?"),

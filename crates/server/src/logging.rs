@@ -1,11 +1,13 @@
-//! The log of the process: the records of the crate `log`, on standard error, in the shape of the peers' lines:
+//! The log of the process: the records of the crate `log`, on standard error, in the shape of the peers'
+//! lines:
 //!
 //! ```text
 //! INFO  2026-11-21 22:00:01,123 [shard 0] engine - 3 segments replayed
 //! ```
 //!
-//! The target of a record is its logger, see [`log_levels`](crate::log_levels). The shard is the one whose code logs; `main`
-//! is every other thread. For rare events only: each line is a system call. Times are local.
+//! The target of a record is its logger, see [`log_levels`](crate::log_levels). The shard is the one whose
+//! code logs; `main` is every other thread. For rare events only: each line is a system call. Times are
+//! local.
 //!
 //! A process without [`start`] logs nothing, as tests and the simulation do.
 
@@ -39,7 +41,8 @@ pub fn levels() -> LogLevels {
     read_levels().now.clone()
 }
 
-/// Sets the level of a logger. Without a level, the logger gets its level of the configuration; without a logger, all do.
+/// Sets the level of a logger. Without a level, the logger gets its level of the configuration; without a
+/// logger, all do.
 ///
 /// # Errors
 /// There is no such logger or level.
@@ -64,8 +67,8 @@ impl Log for StandardError {
         read_levels().now.is_on(metadata.level(), metadata.target())
     }
 
-    /// Writes a line. A line break in the text is indented, so that a line of the log begins with its level. What cannot be
-    /// written is lost.
+    /// Writes a line. A line break in the text is indented, so that a line of the log begins with its level.
+    /// What cannot be written is lost.
     fn log(&self, record: &Record<'_>) {
         if !self.enabled(record.metadata()) {
             return;
@@ -83,30 +86,30 @@ impl Log for StandardError {
 }
 
 /// A time in local time, with milliseconds.
-struct Moment {
+struct LocalTime {
     time: libc::tm,
     millis: i64,
 }
 
 #[allow(clippy::disallowed_methods, reason = "a log says when")]
-fn now() -> Moment {
+fn now() -> LocalTime {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let seconds = since.as_secs() as libc::time_t;
     // SAFETY: all zeros is a valid `tm`.
     let mut time = unsafe { std::mem::zeroed::<libc::tm>() };
     // SAFETY: both pointers are to local variables, and the call fills `time`.
     unsafe { libc::localtime_r(&seconds, &mut time) };
-    Moment { time, millis: i64::from(since.subsec_millis()) }
+    LocalTime { time, millis: i64::from(since.subsec_millis()) }
 }
 
 fn line(
     level: Level,
-    at: Moment,
+    at: LocalTime,
     place: &dyn fmt::Display,
     logger: &str,
     text: &fmt::Arguments<'_>,
 ) -> String {
-    let Moment { time, millis } = at;
+    let LocalTime { time, millis } = at;
     format!(
         "{level:<5} {:04}-{:02}-{:02} {:02}:{:02}:{:02},{millis:03} [{place}] {logger} - {}\n",
         time.tm_year + 1900,
@@ -129,7 +132,7 @@ mod tests {
         let mut time = unsafe { std::mem::zeroed::<libc::tm>() };
         (time.tm_year, time.tm_mon, time.tm_mday) = (126, 10, 21);
         (time.tm_hour, time.tm_min, time.tm_sec) = (22, 0, 1);
-        let at = Moment { time, millis: 7 };
+        let at = LocalTime { time, millis: 7 };
         let line = line(Level::Info, at, &"shard 0", "engine", &format_args!("two\nlines\n"));
         assert_eq!(line, "INFO  2026-11-21 22:00:01,007 [shard 0] engine - two\n  lines\n");
     }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nobody_holds_is_removed() {
+    fn only_unreferenced_entries_are_removed() {
         let above =
             crate::config::temporary_dir().join(format!("messina-memory-dir-test-{}", std::process::id()));
         let dir = |name: &str| above.join(format!("{NAME}{name}"));

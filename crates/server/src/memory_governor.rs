@@ -42,7 +42,7 @@ impl Governor {
 
     /// The new part, given the resident bytes and the part of their budget that caches hold. A cut starts
     /// from what the caches hold: cutting an unused budget frees nothing.
-    fn look(&mut self, resident_bytes: u64, cached_part: f64) -> f64 {
+    fn adjust(&mut self, resident_bytes: u64, cached_part: f64) -> f64 {
         let filled = resident_bytes as f64 / self.memory_bytes as f64;
         self.looks_since_cut = self.looks_since_cut.saturating_add(1);
         if filled > HIGH && self.looks_since_cut >= LOOKS_A_CUT {
@@ -72,7 +72,7 @@ pub fn start(engine: &Engine, memory_bytes: u64) -> Result<Arc<AtomicU64>, engin
                 while !engine.is_stopping() {
                     here.sleep_us(LOOK_US).await;
                     let before = governor.part;
-                    let part = governor.look(resident.load(Ordering::Relaxed), engine.cached_part());
+                    let part = governor.adjust(resident.load(Ordering::Relaxed), engine.cached_part());
                     if part != before {
                         engine.set_cached_part_max(part);
                     }
@@ -111,17 +111,17 @@ mod tests {
     fn caches_shrink_by_what_is_too_much_and_grow_slowly() {
         let percent = |part: f64| (part * 100.0).round();
         let mut governor = Governor::new(1000);
-        assert_eq!(governor.look(770, 1.0), 1.0);
-        assert_eq!(percent(governor.look(880, 1.0)), 90.0);
+        assert_eq!(governor.adjust(770, 1.0), 1.0);
+        assert_eq!(percent(governor.adjust(880, 1.0)), 90.0);
         // Evicted memory has not returned to the kernel yet.
-        assert_eq!(percent(governor.look(880, 0.9)), 90.0);
+        assert_eq!(percent(governor.adjust(880, 0.9)), 90.0);
         for _ in 0..LOOKS_A_CUT {
-            governor.look(770, 0.9);
+            governor.adjust(770, 0.9);
         }
-        assert_eq!(percent(governor.look(830, 0.9)), 85.0);
-        let slowly = governor.look(500, 0.8);
+        assert_eq!(percent(governor.adjust(830, 0.9)), 85.0);
+        let slowly = governor.adjust(500, 0.8);
         assert!(slowly > 0.85 && slowly < 0.87, "{slowly}");
-        assert_eq!((0..100).map(|_| governor.look(500, 0.8)).last(), Some(1.0));
+        assert_eq!((0..100).map(|_| governor.adjust(500, 0.8)).last(), Some(1.0));
     }
 
     #[test]
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn caches_that_hold_little_are_cut_from_that_and_keep_something() {
         let mut governor = Governor::new(1000);
-        assert_eq!((governor.look(830, 0.5) * 100.0).round(), 45.0);
+        assert_eq!((governor.adjust(830, 0.5) * 100.0).round(), 45.0);
         let mut governor = Governor::new(1000);
         for _ in 0..100 {
-            governor.look(5000, 1.0);
+            governor.adjust(5000, 1.0);
         }
         assert_eq!(governor.part, PART_MIN);
     }

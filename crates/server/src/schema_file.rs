@@ -2,8 +2,9 @@
 //! contain only types.
 //!
 //! `cql` itself executes CREATE KEYSPACE, CREATE TYPE, CREATE TABLE, ALTER and DROP in memory. A keyspace
-//! that is named but not created is made. CREATE INDEX and DROP INDEX are skipped: nothing here has an index, and
-//! files of Cassandra have kinds that are not built. Statements that read or write data are refused.
+//! that is named but not created is made. Statements on indexes and on user-defined functions are skipped:
+//! nothing here has an index or calls a function, and files of Cassandra have kinds that are not built.
+//! Statements that read or write data are refused.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -39,7 +40,7 @@ pub fn parse_schema(text: &str, keyspace: Option<&str>) -> Result<Catalog, Strin
         let line = text[..statement.start].matches('\n').count() + 1;
         let wrong = |error: CqlError| format!("line {line}: {error}");
         if let Ok(parsed) = parse(statement.text)
-            && matches!(parsed.statement, Statement::CreateIndex(_) | Statement::DropIndex(_))
+            && is_skipped(&parsed.statement)
         {
             continue;
         }
@@ -55,6 +56,18 @@ pub fn parse_schema(text: &str, keyspace: Option<&str>) -> Result<Catalog, Strin
         }
     }
     Ok(schema.catalog.into_inner())
+}
+
+fn is_skipped(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateIndex(_)
+            | Statement::DropIndex(_)
+            | Statement::CreateFunction(_)
+            | Statement::DropFunction(_)
+            | Statement::CreateAggregate(_)
+            | Statement::DropAggregate(_)
+    )
 }
 
 /// A coordinator that has a schema and no data.

@@ -37,9 +37,9 @@ use crate::disk_model;
 use crate::disk_use::{self, DiskUse};
 use crate::disk_watch;
 use crate::logging;
+use crate::managed_node::{ManagedNode, NodeConfig};
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
-use crate::node::{Node, NodeConfig};
 use crate::serve_error::ServeError;
 use crate::start_log;
 use crate::start_time::StartTime;
@@ -193,7 +193,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     let data_dir = std::path::absolute(&data_dir)
         .map_err(|error| ServeError(format!("data_dir {}: {error}", data_dir.display())))?;
     shown.place.data_dir.clone_from(&data_dir);
-    let Resources { memory_bytes, shards, io_properties_file } = machine.resources(Machine::look());
+    let Resources { memory_bytes, shards, io_properties_file } = machine.resources(Machine::measure());
     let attachments = attach::attachments(&arguments.attach, arguments.attach_schema.as_deref())?;
     let options = EngineParts {
         data_dir: data_dir.clone(),
@@ -235,7 +235,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         started,
     };
     let listeners = start(&engine, clients)?;
-    let node = Node::new(engine, config, listeners, started);
+    let node = ManagedNode::new(engine, config, listeners, started);
     let served = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -479,7 +479,7 @@ fn report(report: &OpenReport) {
 
 /// From the first answer of the admin API to the end of the drain.
 async fn serve(
-    node: &Arc<Node>,
+    node: &Arc<ManagedNode>,
     api: TcpListener,
     metrics: Option<TcpListener>,
     guards: Guards,
@@ -584,7 +584,7 @@ async fn second_signal(terminate: &mut Signal, interrupt: &mut Signal) -> &'stat
 }
 
 /// SIGHUP never ends the node: closing a terminal sends it too. It reloads changed certificates.
-fn reload_on_hangup(mut hangup: Signal, node: Arc<Node>) {
+fn reload_on_hangup(mut hangup: Signal, node: Arc<ManagedNode>) {
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             info!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use engine::progress::{Stage, StartProgress};
+use engine::progress::{StartProgress, StartStage};
 use log::info;
 
 const EVERY: Duration = Duration::from_secs(5);
@@ -24,14 +24,14 @@ pub fn while_opening<T>(progress: Arc<StartProgress>, open: impl FnOnce() -> T) 
     })
 }
 
-fn line(stage: Stage, (done_bytes, total_bytes): (u64, u64)) -> String {
+fn line(stage: StartStage, (done_bytes, total_bytes): (u64, u64)) -> String {
     match stage {
-        Stage::OpeningTables => "opening tables and their SSTables".to_string(),
-        Stage::ReplayingLog => {
+        StartStage::OpeningTables => "opening tables and their SSTables".to_string(),
+        StartStage::ReplayingLog => {
             let mb = |bytes: u64| bytes as f64 / 1e6;
             format!("replaying the commit log: {:.0} of {:.0} MB", mb(done_bytes), mb(total_bytes))
         }
-        Stage::FlushingReplayed => "flushing the replayed writes".to_string(),
+        StartStage::FlushingReplayed => "flushing the replayed writes".to_string(),
     }
 }
 
@@ -40,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_says_how_much_of_the_log_is_read() {
+    fn a_replay_reports_its_progress() {
         assert_eq!(
-            line(Stage::ReplayingLog, (120_400_000, 960_000_000)),
+            line(StartStage::ReplayingLog, (120_400_000, 960_000_000)),
             "replaying the commit log: 120 of 960 MB"
         );
     }

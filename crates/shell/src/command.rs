@@ -3,6 +3,8 @@
 use protocol::Consistency;
 use syntax::{TokenKind, tokens};
 
+use super::output::Expand;
+
 /// A command of the shell. `None` in a setting: show the current value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -16,7 +18,7 @@ pub enum Command {
     Consistency(Option<Consistency>),
     SerialConsistency(Option<Consistency>),
     Tracing(Option<bool>),
-    Expand(Option<bool>),
+    Expand(Option<Expand>),
     Paging(Option<Paging>),
     Show(Show),
     /// Without a password, the shell asks for it.
@@ -153,7 +155,7 @@ pub fn parse(text: &str) -> Result<Option<Command>, String> {
             Command::SerialConsistency(level)
         }
         "TRACING" => Command::Tracing(switch(argument, "TRACING [ON | OFF]")?),
-        "EXPAND" => Command::Expand(switch(argument, "EXPAND [ON | OFF]")?),
+        "EXPAND" => Command::Expand(expand(argument)?),
         "PAGING" => Command::Paging(paging(argument)?),
         "SHOW" => Command::Show(show(rest)?),
         _ => return Ok(None),
@@ -182,6 +184,14 @@ fn switch(argument: Option<&str>, how: &str) -> Result<Option<bool>, String> {
         Some(word) if word.eq_ignore_ascii_case("off") => Ok(Some(false)),
         Some(_) => usage(how),
     }
+}
+
+fn expand(argument: Option<&str>) -> Result<Option<Expand>, String> {
+    if argument.is_some_and(|word| word.eq_ignore_ascii_case("auto")) {
+        return Ok(Some(Expand::Auto));
+    }
+    let on = switch(argument, "EXPAND [ON | OFF | AUTO]")?;
+    Ok(on.map(|on| if on { Expand::On } else { Expand::Off }))
 }
 
 fn paging(argument: Option<&str>) -> Result<Option<Paging>, String> {
@@ -281,7 +291,9 @@ mod tests {
         check("SERIAL CONSISTENCY", Command::SerialConsistency(None));
         check("serial  consistency local_serial", Command::SerialConsistency(Some(Consistency::LocalSerial)));
         check("TRACING on", Command::Tracing(Some(true)));
-        check("EXPAND OFF", Command::Expand(Some(false)));
+        check("EXPAND OFF", Command::Expand(Some(Expand::Off)));
+        check("expand auto", Command::Expand(Some(Expand::Auto)));
+        assert_eq!(parse("EXPAND 3").unwrap_err(), "write it as: EXPAND [ON | OFF | AUTO]");
         check("PAGING", Command::Paging(None));
         check("PAGING on", Command::Paging(Some(Paging::On)));
         check("PAGING 50", Command::Paging(Some(Paging::Rows(50))));

@@ -53,7 +53,7 @@ const FOLLOWERS: &[(&str, &[&str])] = &[
     ("CUSTOM", &["INDEX"]),
     ("ALTER", &["KEYSPACE", "TABLE", "TYPE"]),
     ("DROP", &["INDEX", "KEYSPACE", "TABLE", "TYPE"]),
-    ("EXPAND", &["ON", "OFF"]),
+    ("EXPAND", &["ON", "OFF", "AUTO"]),
     ("FULL", &["SCHEMA"]),
     ("GROUP", &["BY"]),
     ("INSERT", &["INTO"]),

@@ -9,7 +9,7 @@ Statements (HELP and the first word shows how they are written):
 Commands:
   DESCRIBE ...        list or show: KEYSPACES, TABLES, TYPES, KEYSPACE k, TABLE t, TYPE t, SCHEMA, CLUSTER, or a name
   CONSISTENCY [level] how many replicas must answer          SERIAL CONSISTENCY [level]  the same for IF
-  EXPAND [ON|OFF]     a line for each column of a row        PAGING [ON|OFF|rows]  stop after each page
+  EXPAND [ON|OFF|AUTO]  a line for each column of a row     PAGING [ON|OFF|rows]  stop after each page
   TRACING [ON|OFF]    the trace of each statement            SHOW VERSION | HOST | SESSION id
   SOURCE 'file'       run the statements of a file           CAPTURE ['file'|OFF]  write results to a file
   CLEAR               empty the screen                       LOGIN user ['password']  go on as another user
@@ -100,7 +100,11 @@ Prints names, or the statements that create the objects again.",
     ),
     ("CONSISTENCY", "CONSISTENCY [ANY | ONE | TWO | THREE | QUORUM | ALL | LOCAL_QUORUM | EACH_QUORUM | LOCAL_ONE | SERIAL]"),
     ("SERIAL", "SERIAL CONSISTENCY [SERIAL | LOCAL_SERIAL]"),
-    ("EXPAND", "EXPAND [ON | OFF]\n\nON shows each row as lines of column and value, for rows too wide for the screen."),
+    (
+        "EXPAND",
+        "EXPAND [ON | OFF | AUTO]\n\nON shows each row as lines of column and value; AUTO, the default at a \
+         terminal, does so if a table would be wider than the terminal.",
+    ),
     ("PAGING", "PAGING [ON | OFF | rows]\n\nNumber of rows fetched at a time; between pages the shell waits for a key: q ends \
                 the output."),
     ("TRACING", "TRACING [ON | OFF]\n\nShows after each statement its trace, if the server stores traces."),

@@ -96,9 +96,9 @@ fn is_open_comment(token: Token, text: &str) -> bool {
 
 /// Start and end of a piece, the offset from which to search for the next piece, and whether the piece is a
 /// command.
-type Bounds = (usize, usize, usize, bool);
+type PieceBounds = (usize, usize, usize, bool);
 
-fn command_bounds(rest: &str, first: Token, is_all: bool) -> Option<Bounds> {
+fn command_bounds(rest: &str, first: Token, is_all: bool) -> Option<PieceBounds> {
     let start = first.span.start as usize;
     let line = match rest[start..].find('\n') {
         Some(len) => &rest[start..start + len],
@@ -111,7 +111,7 @@ fn command_bounds(rest: &str, first: Token, is_all: bool) -> Option<Bounds> {
     }
 }
 
-fn statement_bounds(rest: &str, is_all: bool) -> Option<Bounds> {
+fn statement_bounds(rest: &str, is_all: bool) -> Option<PieceBounds> {
     let statement = statements(rest).next()?;
     let (start, end) = (statement.start, statement.start + statement.text.len());
     if !statement.is_terminated {

@@ -14,11 +14,11 @@ use super::describe::write_description;
 use super::failure::Failure;
 use super::input::{InputBuffer, Piece};
 use super::names::Names;
-use super::output::{Format, Output};
+use super::output::{Expand, Format, Output};
 use super::page::push_page;
 use super::session::Session;
 use super::style::Style;
-use super::table::{Cell, write_expanded, write_table};
+use super::table::{Cell, table_width, write_expanded, write_table};
 use super::{connection, help, hint, page, place, terminal, trace, value};
 
 /// Maximum depth of files that SOURCE other files. It stops circular references.
@@ -114,9 +114,15 @@ impl Interpreter {
                 self.session.tracing = on.unwrap_or(self.session.tracing);
                 self.say_switch("Tracing", on.is_some(), self.session.tracing)?;
             }
-            Command::Expand(on) => {
-                self.output.is_expanded = on.unwrap_or(self.output.is_expanded);
-                self.say_switch("Expanded output", on.is_some(), self.output.is_expanded)?;
+            Command::Expand(expand) => {
+                self.output.expand = expand.unwrap_or(self.output.expand);
+                let verb = if expand.is_some() { "is now" } else { "is" };
+                let how = match self.output.expand {
+                    Expand::Off => "off",
+                    Expand::On => "on",
+                    Expand::Auto => "on for rows that are wider than the terminal",
+                };
+                self.say(&format!("Expanded output {verb} {how}."))?;
             }
             Command::Paging(paging) => self.paging(paging)?,
             Command::Show(what) => self.show(&what)?,
@@ -306,11 +312,13 @@ impl Interpreter {
         if is_table {
             self.output.result("\n")?;
         }
+        // One form for all pages of a result.
+        let is_expanded = is_table && self.expands(&columns, &rows.rows);
         let mut count = 0;
         let mut is_first = true;
         loop {
             if is_first || !rows.rows.is_empty() {
-                self.page(&columns, &rows.rows, count, is_first || pauses)?;
+                self.page(&columns, &rows.rows, count, is_first || pauses, is_expanded)?;
             }
             count += rows.rows.len();
             is_first = false;
@@ -326,7 +334,7 @@ impl Interpreter {
             }
         }
         if is_table {
-            let gap = if self.output.is_expanded && count > 0 { "" } else { "\n" };
+            let gap = if is_expanded && count > 0 { "" } else { "\n" };
             self.output.result(&format!("{gap}({count} row{})\n", if count == 1 { "" } else { "s" }))?;
         }
         if self.output.is_interactive && is_table {
@@ -348,6 +356,7 @@ impl Interpreter {
         rows: &[Vec<Option<Vec<u8>>>],
         rows_before: usize,
         with_header: bool,
+        is_expanded: bool,
     ) -> Result<(), Failure> {
         let mut out = String::new();
         match self.output.format {
@@ -358,7 +367,7 @@ impl Interpreter {
                 let header: Vec<Cell> = columns.iter().map(|column| self.heading(column)).collect();
                 let rows = page::shown(columns, rows);
                 let color = self.output.results_color();
-                if self.output.is_expanded && !rows.is_empty() {
+                if is_expanded && !rows.is_empty() {
                     write_expanded(&mut out, &header, &rows, rows_before + 1, color);
                 } else {
                     write_table(&mut out, &header, &rows, with_header, color);
@@ -367,6 +376,19 @@ impl Interpreter {
         }
         self.output.result(&out)?;
         Ok(())
+    }
+
+    /// Whether a result is shown as lists of columns, by its first page.
+    fn expands(&self, columns: &[ColumnSpec], rows: &[Vec<Option<Vec<u8>>>]) -> bool {
+        match self.output.expand {
+            Expand::Off => false,
+            Expand::On => true,
+            Expand::Auto if self.output.capture_path().is_some() => false,
+            Expand::Auto => {
+                let header: Vec<Cell> = columns.iter().map(|column| self.heading(column)).collect();
+                table_width(&header, &page::shown(columns, rows)) > self.output.width
+            }
+        }
     }
 
     fn heading(&self, column: &ColumnSpec) -> Cell {

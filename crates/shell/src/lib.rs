@@ -53,7 +53,7 @@ use connection::{Credentials, Target};
 use failure::Failure;
 use input::InputBuffer;
 use interpreter::Interpreter;
-use output::Output;
+use output::{Expand, Output};
 use session::Session;
 use tls::TlsClient;
 
@@ -155,6 +155,9 @@ impl ShellCommand {
         }
         if is_prompt {
             output.is_interactive = on_terminal;
+            if on_terminal {
+                output.expand = Expand::Auto;
+            }
         } else {
             session.page_rows = Some(SCRIPT_PAGE_ROWS);
         }

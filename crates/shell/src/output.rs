@@ -17,6 +17,15 @@ pub enum Format {
     Csv,
 }
 
+/// Whether rows are shown as a list of their columns instead of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expand {
+    Off,
+    On,
+    /// If a table would be wider than the terminal.
+    Auto,
+}
+
 /// Writes results and messages; see the head of this file.
 pub struct Output {
     /// Results and messages of commands.
@@ -29,7 +38,7 @@ pub struct Output {
     color: bool,
     pub width: usize,
     pub format: Format,
-    pub is_expanded: bool,
+    pub expand: Expand,
 }
 
 impl Output {
@@ -42,7 +51,7 @@ impl Output {
             color: false,
             width: 80,
             format,
-            is_expanded: false,
+            expand: Expand::Off,
         }
     }
 

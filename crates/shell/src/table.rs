@@ -31,15 +31,27 @@ impl Cell {
     }
 }
 
-/// Appends a table. Each row has as many cells as the header. The header is left out of pages that continue
-/// another one.
-pub fn write_table(out: &mut String, header: &[Cell], rows: &[Vec<Cell>], with_header: bool, color: bool) {
+/// The widest cell of each column.
+fn column_widths(header: &[Cell], rows: &[Vec<Cell>]) -> Vec<usize> {
     let mut widths: Vec<usize> = header.iter().map(Cell::width).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.width());
         }
     }
+    widths
+}
+
+/// The length of the longest line that [`write_table`] writes.
+pub fn table_width(header: &[Cell], rows: &[Vec<Cell>]) -> usize {
+    let widths = column_widths(header, rows);
+    widths.iter().map(|width| width + 3).sum::<usize>().saturating_sub(1)
+}
+
+/// Appends a table. Each row has as many cells as the header. The header is left out of pages that continue
+/// another one.
+pub fn write_table(out: &mut String, header: &[Cell], rows: &[Vec<Cell>], with_header: bool, color: bool) {
+    let widths = column_widths(header, rows);
     if with_header {
         let last = header.len().saturating_sub(1);
         for (i, (cell, &width)) in header.iter().zip(&widths).enumerate() {
@@ -127,6 +139,7 @@ mod tests {
         let mut out = String::new();
         write_table(&mut out, &header, &rows, true, false);
         assert_eq!(out.lines().collect::<Vec<_>>(), expect);
+        assert_eq!(Some(table_width(&header, &rows)), out.lines().map(UnicodeWidthStr::width).max());
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub fn run<T: Send, E: Send>(
     jobs: usize,
     keep_going: bool,
     run: impl Fn(u64) -> Result<T, E> + Sync,
-    mut tell: impl FnMut(u64, Result<T, E>),
+    mut describe: impl FnMut(u64, Result<T, E>),
 ) {
     let next = AtomicUsize::new(0);
     let end = AtomicUsize::new(seeds.len());
@@ -51,7 +51,7 @@ pub fn run<T: Send, E: Send>(
             waiting.insert(index, outcome);
             while let Some(outcome) = waiting.remove(&told) {
                 let is_last = outcome.is_err() && !keep_going;
-                tell(seeds[told], outcome);
+                describe(seeds[told], outcome);
                 told += 1;
                 if is_last {
                     return;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_told_in_order_whatever_runs_beside_them() {
+    fn seeds_are_reported_in_order_with_any_number_of_jobs() {
         for jobs in [1, 2, 7, 100] {
             let all: Vec<(u64, bool)> = (10..40).map(|seed| (seed, true)).collect();
             assert_eq!(told(jobs, false, &[]), all, "{jobs} jobs");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_of_the_range_is_the_last_that_is_told() {
+    fn the_first_failure_of_the_range_is_the_last_that_is_reported() {
         for jobs in [1, 3, 8] {
             let told = told(jobs, false, &[21, 17, 30]);
             assert_eq!(told.last(), Some(&(17, false)), "{jobs} jobs");

@@ -17,8 +17,8 @@ use runtime::{CpuGroup, Shard};
 
 use crate::content;
 use crate::failure::{Checker, Failure};
-use crate::known::KnownTable;
 use crate::register_history::{self, Registers};
+use crate::table_model::TableModel;
 
 /// The latest operations, for the report of a failure.
 #[derive(Clone, Default)]
@@ -118,7 +118,7 @@ where
 pub struct Client {
     pub rng: Rng,
     pub history: History,
-    pub tables: Vec<KnownTable>,
+    pub tables: Vec<TableModel>,
     pub variety: Variety,
     pub sync: SyncMode,
     /// Tombstones expire soon. Every write then has a higher timestamp than all earlier ones, because the
@@ -198,7 +198,7 @@ impl Client {
         self.failure.get_or_insert(failure);
     }
 
-    pub fn table(&mut self, id: TableId) -> Option<&mut KnownTable> {
+    pub fn table(&mut self, id: TableId) -> Option<&mut TableModel> {
         self.tables.iter_mut().find(|table| table.schema.id == id)
     }
 
@@ -372,7 +372,7 @@ impl Client {
         self.registers.crashed(loses_unsynced && is_periodic);
     }
 
-    /// The node died; see [`KnownTable::crashed`].
+    /// The node died; see [`TableModel::crashed`].
     pub fn crashed(&mut self, loses_unsynced: bool) {
         self.is_loading = false;
         self.crash_registers(loses_unsynced);
@@ -404,7 +404,7 @@ impl Client {
                 None => self.tables.retain(|known| known.schema.id != table),
                 Some(schema) => match self.table(table) {
                     Some(known) => known.schema = schema,
-                    None => self.tables.push(KnownTable::new(schema)),
+                    None => self.tables.push(TableModel::new(schema)),
                 },
             }
         }

@@ -4,13 +4,15 @@
 //! - [`seed`]: the life of one world: rounds of operations, faults, crashes, restarts with other numbers of
 //!   shards;
 //! - [`ops`]: the operations of a round, as concurrent tasks;
-//! - [`upkeep`]: operations other than reads and writes: loads, rewrites, caches that shrink;
+//! - [`maintenance`]: operations other than reads and writes: loads, rewrites, caches that shrink;
 //! - [`decay`]: files that are damaged between two runs;
-//! - [`client`]: what a client of the node knows: its tables, what was acknowledged, which errors it has a reason for;
+//! - [`client`]: what a client of the node knows: its tables, what was acknowledged, which errors it has a
+//!   reason for;
 //! - [`known`]: the model of one table, and how it decides what must, may and must not be there;
 //! - [`content`]: what a table shows, and what the model says it should;
 //! - [`reads`]: reads of several pages, from random shards;
-//! - [`registers`]: conditional writes and counters of tasks that compete; their histories: [`register_history`];
+//! - [`registers`]: conditional writes and counters of tasks that compete; their histories:
+//!   [`register_history`];
 //! - [`linear`]: whether concurrent operations have an order that explains their answers;
 //! - [`failure`]: the checkers, and what a seed fails with;
 //! - [`promises`]: those that can be broken on purpose, to see their checkers fail;
@@ -29,11 +31,11 @@
 pub mod batch;
 pub mod client;
 pub mod content;
-pub mod decay;
+pub mod corruption;
 pub mod failure;
 pub mod indexes;
-pub mod known;
 pub mod linear;
+pub mod maintenance;
 pub mod ops;
 pub mod promises;
 pub mod reads;
@@ -41,8 +43,8 @@ pub mod register_history;
 pub mod registers;
 pub mod seed;
 pub mod serving;
+pub mod table_model;
 pub mod trial;
-pub mod upkeep;
 
 /// Allocation takes a fifth of the simulation's time.
 #[global_allocator]

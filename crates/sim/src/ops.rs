@@ -18,10 +18,10 @@ use crate::client::{Client, PendingChange, SharedClient, on_some_shard};
 use crate::content;
 use crate::failure::Checker;
 use crate::indexes;
-use crate::known::KnownTable;
+use crate::maintenance;
 use crate::reads::{random_read, read_pages};
 use crate::registers;
-use crate::upkeep;
+use crate::table_model::TableModel;
 
 /// Grace period where tombstones are to be purged. It is longer than any write is in flight, because a
 /// deletion may count from up to three seconds earlier.
@@ -46,8 +46,8 @@ pub enum Op {
     Compact,
     /// Stops every running compaction.
     StopCompactions,
-    /// See [`upkeep::one`].
-    Upkeep,
+    /// See [`maintenance::one`].
+    Maintenance,
     /// Loads SSTables made elsewhere.
     Load,
     /// This number of reads of several pages; only in a round without writes.
@@ -116,9 +116,9 @@ async fn run(shard: &Shard, client: &SharedClient, op: Op) {
             };
             let _ = on_some_shard(shard, client, stop).await;
         }
-        (Op::Upkeep, Some(table)) => upkeep::one(shard, client, table).await,
-        (Op::Load, Some(table)) => upkeep::load(shard, client, table).await,
-        (Op::ReadSlowly(count), Some(_)) => upkeep::read_pages_slowly(shard, client, count).await,
+        (Op::Maintenance, Some(table)) => maintenance::one(shard, client, table).await,
+        (Op::Load, Some(table)) => maintenance::load(shard, client, table).await,
+        (Op::ReadSlowly(count), Some(_)) => maintenance::read_pages_slowly(shard, client, count).await,
         (Op::AddColumn | Op::DropColumn | Op::ChangeOptions | Op::DropTable, Some(table)) => {
             alter(shard, client, table, op).await;
         }
@@ -173,7 +173,7 @@ async fn flush(shard: &Shard, client: &SharedClient, table: TableId) {
     client.note(format!("flush {stamp}: {result:?}"));
     match result {
         Ok(()) => {
-            let is_flushed = |known: &&mut KnownTable| tables.is_empty() || tables.contains(&known.schema.id);
+            let is_flushed = |known: &&mut TableModel| tables.is_empty() || tables.contains(&known.schema.id);
             client.tables.iter_mut().filter(is_flushed).for_each(|table| table.synced(stamp));
         }
         // A flush of all tables may meet one that is being dropped.
@@ -292,7 +292,7 @@ async fn compact(shard: &Shard, client: &SharedClient, table: TableId) {
                 };
                 if plan.inputs.is_empty() { vec![] } else { vec![plan] }
             };
-            compactions.carry_out(table, "Simulation", plan).await
+            compactions.run_request(table, "Simulation", plan).await
         };
         on_some_shard(shard, client, some).await
     };
@@ -346,7 +346,7 @@ async fn read_meanwhile(shard: &Shard, client: &SharedClient, table: TableId) {
             if is_other || is_late {
                 return;
             }
-            let compared = known.compare_meanwhile(&key, &page.partitions, &command, begun);
+            let compared = known.compare_during_writes(&key, &page.partitions, &command, begun);
             if let Err(difference) = compared {
                 client.fail(Checker::Meanwhile, format!("read {begun}: {difference}"));
             }
@@ -441,7 +441,7 @@ async fn change(
                 }
                 Some(schema) => {
                     if before.is_none() {
-                        client.tables.push(KnownTable::new(schema));
+                        client.tables.push(TableModel::new(schema));
                     } else if let Some(known) = client.table(table) {
                         known.schema = schema;
                         known.is_changing = false;
@@ -526,7 +526,7 @@ async fn create_table(shard: &Shard, client: &SharedClient) {
 }
 
 /// The table with a dropped column added again.
-fn made_again(schema: &TableSchema) -> Option<TableBuilder> {
+fn with_recreated_column(schema: &TableSchema) -> Option<TableBuilder> {
     let is_gone = |gone: &&DroppedColumn| schema.column_named(&gone.name).is_none() && !gone.ty.is_counter();
     let DroppedColumn { name, ty, kind, .. } = schema.dropped.iter().find(is_gone)?.clone();
     let builder = schema.to_builder();
@@ -542,7 +542,9 @@ async fn alter(shard: &Shard, client: &SharedClient, table: TableId, op: Op) {
         let old = client.table(table).expect("just chosen").schema.clone();
         let builder = match op {
             Op::DropTable => None,
-            Op::AddColumn if client.rng.chance(1, 2) && made_again(&old).is_some() => made_again(&old),
+            Op::AddColumn if client.rng.chance(1, 2) && with_recreated_column(&old).is_some() => {
+                with_recreated_column(&old)
+            }
             Op::AddColumn => {
                 let types = [
                     CqlType::Int,

@@ -1,5 +1,5 @@
-//! The histories of the objects that tasks compete for ([`crate::registers`]), and when they are judged: what a
-//! client keeps of them.
+//! The histories of the objects that tasks compete for ([`crate::registers`]), and when they are judged: what
+//! a client keeps of them.
 
 use model::TableId;
 use uuid::Uuid;
@@ -90,7 +90,8 @@ impl Registers {
         self.is_lost |= loses_acknowledged;
     }
 
-    /// Nothing runs, and what is there has been read: histories begin anew, unless the fate of an operation is open.
+    /// Nothing runs, and what is there has been read: histories begin anew, unless the fate of an operation
+    /// is open.
     pub fn settle(&mut self, is_restarted: bool) {
         let is_known = |call: &Call<Ask, Option<i64>>| call.returned.is_some();
         for swap in &mut self.swaps {

@@ -15,7 +15,7 @@ use model::sample::Variety;
 use runtime::sim::{FaultPlan, SimNode, SimOptions, SimStop, SimWorld};
 
 use crate::client::{Client, Counts, Excuses, History, SharedClient};
-use crate::decay;
+use crate::corruption;
 use crate::failure::{Checker, Failure};
 use crate::ops::{self, KEYSPACE, Op};
 use crate::registers;
@@ -44,7 +44,7 @@ pub fn run(seed: u64, history: &History) -> Result<Outcome, Failure> {
     for round in 0..rounds {
         run.client.borrow().note(format!("--- round {round}"));
         run.round(round < 2)?;
-        if run.of_upkeep.chance(1, 12) {
+        if run.of_maintenance.chance(1, 12) {
             run.decayed()?;
         }
     }
@@ -73,7 +73,7 @@ struct Run {
     /// Faults that are always active.
     weather: FaultPlan,
     /// Decides about operations that were added later, so that other decisions of a seed stay the same.
-    of_upkeep: Rng,
+    of_maintenance: Rng,
     /// Decides about clock jumps and competing tasks.
     of_time: Rng,
 }
@@ -124,10 +124,10 @@ impl Run {
         });
         let client = Client::new(rng.fork(), history, variety, sync, purges, world.clock());
         client.note(format!("{options:?} {variety:?}"));
-        let of_upkeep = Rng::new(seed ^ 0x00bb_7ee9);
+        let of_maintenance = Rng::new(seed ^ 0x00bb_7ee9);
         let of_time = Rng::new(seed ^ 0x0c10_c200);
         let client = Rc::new(RefCell::new(client));
-        Self { world, node: None, client, rng, options, weather, of_upkeep, of_time }
+        Self { world, node: None, client, rng, options, weather, of_maintenance, of_time }
     }
 
     fn faults_off(&mut self) {
@@ -302,7 +302,7 @@ impl Run {
 
     /// Operations that change nothing that a read returns.
     fn quiet_ops(&mut self) -> Vec<Op> {
-        let rng = &mut self.of_upkeep;
+        let rng = &mut self.of_maintenance;
         let mut ops: Vec<Op> = (0..1 + rng.below(4)).map(|_| Op::ReadSlowly(2 + rng.below(6))).collect();
         for (op, chance) in [
             (Op::Flush, 2),
@@ -311,8 +311,8 @@ impl Run {
             (Op::Snapshot, 4),
             (Op::Compact, 2),
             (Op::Compact, 2),
-            (Op::Upkeep, 2),
-            (Op::Upkeep, 2),
+            (Op::Maintenance, 2),
+            (Op::Maintenance, 2),
             (Op::StopCompactions, 6),
             (Op::AddColumn, 12),
             (Op::DropColumn, 12),
@@ -328,7 +328,7 @@ impl Run {
     }
 
     fn random_ops(&mut self, is_early: bool) -> Vec<Op> {
-        if !is_early && self.of_upkeep.chance(1, 4) {
+        if !is_early && self.of_maintenance.chance(1, 4) {
             self.client.borrow().note("quiet");
             return self.quiet_ops();
         }
@@ -357,8 +357,8 @@ impl Run {
                 ops.push(op);
             }
         }
-        for (op, chance) in [(Op::Upkeep, 2), (Op::Upkeep, 3), (Op::Load, 3), (Op::Load, 5)] {
-            if self.of_upkeep.chance(1, chance) {
+        for (op, chance) in [(Op::Maintenance, 2), (Op::Maintenance, 3), (Op::Load, 3), (Op::Load, 5)] {
+            if self.of_maintenance.chance(1, chance) {
                 ops.push(op);
             }
         }
@@ -390,7 +390,7 @@ impl Run {
         self.close()?;
         self.crash();
         let keyspace_dir = PathBuf::from(DATA_DIR).join("data").join(KEYSPACE);
-        let damaged = decay::damage(&mut self.of_upkeep, &self.world.disk(), &keyspace_dir);
+        let damaged = corruption::damage(&mut self.of_maintenance, &self.world.disk(), &keyspace_dir);
         for damaged in &damaged {
             self.client.borrow().note(format!("damage: {}", damaged.how));
         }
@@ -399,9 +399,9 @@ impl Run {
         match self.try_open() {
             Ok(Ok(())) => {
                 self.settle_schema()?;
-                let rng = &mut self.of_upkeep;
+                let rng = &mut self.of_maintenance;
                 let mut ops = vec![Op::ReadSlowly(12)];
-                for op in [Op::Compact, Op::Compact, Op::Upkeep, Op::Snapshot] {
+                for op in [Op::Compact, Op::Compact, Op::Maintenance, Op::Snapshot] {
                     if rng.chance(1, 3) {
                         ops.push(op);
                     }
@@ -420,7 +420,7 @@ impl Run {
             Err(stop) => return Err(Failure::stopped("while opening damaged files", stop)),
         }
         self.crash();
-        decay::put_right(&self.world.disk(), damaged);
+        corruption::repair(&self.world.disk(), damaged);
         self.client.borrow_mut().is_decayed = false;
         self.client.borrow().note("put right");
         self.open()

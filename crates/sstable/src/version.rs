@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_round_trip_and_others_are_told_apart() {
+    fn letters_round_trip_and_other_strings_are_rejected() {
         for version in Version::ALL {
             assert_eq!(version.to_string().parse(), Ok(version));
         }

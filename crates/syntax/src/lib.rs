@@ -17,6 +17,7 @@ mod parser;
 mod print;
 mod print_access;
 mod print_data;
+mod print_function;
 mod print_index;
 mod print_schema;
 mod print_term;

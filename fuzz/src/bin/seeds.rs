@@ -59,6 +59,7 @@ fn main() {
     mutations_and_log(&out);
     records(&out);
     values(&out);
+    functions(&out);
     texts(&out);
     let mut sstables = samples(&root.join("../testdata"));
     sstables.extend(own_sstables());
@@ -234,6 +235,39 @@ fn values(out: &Out) {
     ];
     for (number, (name, bytes)) in all.into_iter().enumerate() {
         out.write("values", &format!("{number:02}"), &[name.as_bytes(), &[0], bytes].concat());
+    }
+}
+
+/// A type, a body in Lua, and a value.
+const FUNCTIONS: [(&str, &str, &[u8]); 14] = [
+    ("int", "return x + 1", &[0, 0, 0, 7]),
+    ("text", "return (x:gsub('(%w+)', '<%1>')) .. ('a'):rep(3)", b"caf\xc3\xa9 au lait"),
+    ("varint", "return x * x // 3 - x % 7", &[0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 1]),
+    ("decimal", "return x + 0.5 .. ''", &[0, 0, 0, 2, 0x30, 0x39]),
+    ("duration", "return {months = x.months, days = 3}", &[2, 4, 6]),
+    ("date", "return {year = 2024, month = 14, day = -3}", &[0x80, 0, 0, 1]),
+    ("timestamp", "return '2024-02-29 13:30'", &[0, 0, 0, 0, 0, 0, 3, 0xe8]),
+    ("inet", "return '2001:db8::1'", &[127, 0, 0, 1]),
+    ("list<int>", "table.sort(x) table.insert(x, 1, 5) return x", &[0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 9]),
+    ("set<text>", "x.b = true return x", &[0, 0, 0, 1, 0, 0, 0, 1, b'a']),
+    (
+        "map<int, text>",
+        "for k, v in pairs(x) do x[k] = v .. k end return x",
+        &[0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 9, 0, 0, 0, 1, b'a'],
+    ),
+    (
+        "tuple<int, text>",
+        "return {x[1], pcall(error, x) and 1 or 'no'}",
+        &[0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1, b'x'],
+    ),
+    ("vector<float, 2>", "return {x[2], x[1]}", &[0x3f, 0x80, 0, 0, 0, 0, 0, 0]),
+    ("blob", "while true do pcall(string.find, x, '(.-)%b()%f[%a]') end", b"f(a)"),
+];
+
+fn functions(out: &Out) {
+    for (number, (ty, body, value)) in FUNCTIONS.into_iter().enumerate() {
+        let bytes = [ty.as_bytes(), &[0], body.as_bytes(), &[0], value].concat();
+        out.write("functions", &format!("{number:02}"), &bytes);
     }
 }
 

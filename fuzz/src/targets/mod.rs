@@ -12,6 +12,7 @@ pub mod configuration;
 pub mod cql_execution;
 pub mod cql_parser;
 pub mod frame_decoding;
+pub mod functions;
 pub mod mutations;
 pub mod paging_states;
 pub mod records;
@@ -43,6 +44,7 @@ pub const TARGETS: &[Target] = targets![
     cql_execution,
     cql_parser,
     frame_decoding,
+    functions,
     mutations,
     paging_states,
     records,

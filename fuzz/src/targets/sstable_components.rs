@@ -13,7 +13,7 @@ use sstable::component::rows_db::{RowsEntry, RowsPayload};
 use sstable::component::secondary_index;
 use sstable::component::statistics::Statistics;
 use sstable::component::summary::Summary;
-use sstable::component::trie::Node;
+use sstable::component::trie::TrieNode;
 use sstable::component::{digest, toc};
 use sstable::name::SSTableName;
 use sstable::version::Version;
@@ -48,7 +48,7 @@ pub fn examine(data: &[u8]) {
         4 => drop(PartitionsFooter::decode(bytes, len as u64)),
         5 => drop(RowsEntry::decode(bytes, 1 << 30, version)),
         6 => {
-            let Ok(node) = Node::decode(bytes, 1 << 20) else { return };
+            let Ok(node) = TrieNode::decode(bytes, 1 << 20) else { return };
             for slot in 0..node.slots() {
                 if let Ok(Some((byte, child))) = node.child(slot) {
                     assert!(child < 1 << 20, "children are in front of their parents");

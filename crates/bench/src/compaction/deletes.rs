@@ -14,7 +14,7 @@ use model::{
 };
 
 use super::recorder::record;
-use super::{Bench, CLIENTS, Pace, value_column};
+use super::{Bench, CLIENTS, Pacer, value_column};
 use crate::BenchError;
 use crate::workload::Workload;
 
@@ -42,7 +42,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
         let value = value_column(&table);
         let (spent, trace) = record(&world, || {
             world.on_shard_made(CLIENTS, operations, move || {
-                let pace = Pace::new(Some(PER_S));
+                let pace = Pacer::new(Some(PER_S));
                 move |engine: std::rc::Rc<EngineShard>, number| {
                     let mut rng = Rng::new(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                     let (p, c) = (rng.below(PARTITIONS) as i32, rng.below(ROWS) as i32);

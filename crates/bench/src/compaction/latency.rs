@@ -70,7 +70,7 @@ pub(crate) enum Kind {
 
 /// Runs the benchmark and prints the results.
 pub fn run(arguments: &LatencyArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = machine::pin_process(arguments.core)?;
     let scratch = Scratch::make(&arguments.dir)?;
     let data = MergeArguments {

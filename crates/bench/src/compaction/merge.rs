@@ -176,7 +176,7 @@ impl MergeArguments {
 
 /// Runs the merges and prints the results.
 pub fn run(arguments: &MergeArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = machine::pin_process(arguments.core)?;
     let scratch = Scratch::make(&arguments.dir)?;
     let made = scratch.0.join("inputs");

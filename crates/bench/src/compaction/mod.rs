@@ -121,7 +121,7 @@ fn example(
     arguments: &ExampleArguments,
     work: fn(&mut Bench) -> Result<(), BenchError>,
 ) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = machine::pin_process(arguments.core)?;
     let scratch = Scratch::make(&arguments.dir)?;
     let mut bench = Bench {
@@ -239,7 +239,7 @@ impl Bench {
     /// compactions.
     fn draw(&self, name: &str, dir: &Path) -> Result<(), BenchError> {
         fs::create_dir_all(dir)?;
-        type Of = fn(&recorder::Moment) -> f64;
+        type Of = fn(&recorder::Sample) -> f64;
         let plots: [(&str, &str, Of); 4] = [
             ("disk", "MB on disk", |moment| moment.disk_bytes / 1e6),
             ("sstables", "SSTables", |moment| moment.sstables),
@@ -249,7 +249,7 @@ impl Bench {
         for (plot, y, of) in plots {
             let line = |(strategy, trace): &(String, Trace)| Line {
                 name: strategy.clone(),
-                points: trace.moments.iter().map(|moment| (moment.at_s, of(moment))).collect(),
+                points: trace.samples.iter().map(|moment| (moment.at_s, of(moment))).collect(),
             };
             let plot_of = Lines {
                 title: format!("{name}: {y}"),
@@ -287,7 +287,7 @@ fn write(
     let (table, workload) = (world.table.clone(), workload.clone());
     let value = value_column(&table);
     world.on_shard_made(CLIENTS, count, move || {
-        let pace = Pace::new(per_s);
+        let pace = Pacer::new(per_s);
         move |engine: std::rc::Rc<EngineShard>, number| {
             let row = row_of(number);
             let timestamp_us = 1 + number as i64;
@@ -306,12 +306,12 @@ fn write(
 
 /// Spreads operations evenly over time.
 #[derive(Clone)]
-struct Pace {
+struct Pacer {
     per_s: Option<u64>,
     begun_us: std::rc::Rc<std::cell::Cell<Option<u64>>>,
 }
 
-impl Pace {
+impl Pacer {
     fn new(per_s: Option<u64>) -> Self {
         Self { per_s, begun_us: std::rc::Rc::default() }
     }

@@ -12,7 +12,7 @@ use crate::world::World;
 const EVERY_US: u64 = 100_000;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moment {
+pub(super) struct Sample {
     pub(super) at_s: f64,
     /// Bytes of all files of the table, including unfinished ones.
     pub(super) disk_bytes: f64,
@@ -25,27 +25,27 @@ pub(super) struct Moment {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trace {
-    pub(super) moments: Vec<Moment>,
+    pub(super) samples: Vec<Sample>,
 }
 
 impl Trace {
     pub(super) fn peak_disk_bytes(&self) -> f64 {
-        self.moments.iter().map(|moment| moment.disk_bytes).fold(0.0, f64::max)
+        self.samples.iter().map(|moment| moment.disk_bytes).fold(0.0, f64::max)
     }
 
     pub(super) fn end_disk_bytes(&self) -> f64 {
-        self.moments.last().map_or(0.0, |moment| moment.disk_bytes)
+        self.samples.last().map_or(0.0, |moment| moment.disk_bytes)
     }
 
-    pub(super) fn peak(&self, of: fn(&Moment) -> f64) -> f64 {
-        self.moments.iter().map(of).fold(0.0, f64::max)
+    pub(super) fn peak(&self, of: fn(&Sample) -> f64) -> f64 {
+        self.samples.iter().map(of).fold(0.0, f64::max)
     }
 
     /// The mean over the samples after the fraction `share` of the time.
-    pub(super) fn mean_from(&self, share: f64, of: fn(&Moment) -> f64) -> f64 {
-        let begin = (self.moments.len() as f64 * share) as usize;
-        let moments = &self.moments[begin.min(self.moments.len().saturating_sub(1))..];
-        moments.iter().map(of).sum::<f64>() / moments.len().max(1) as f64
+    pub(super) fn mean_from(&self, share: f64, of: fn(&Sample) -> f64) -> f64 {
+        let begin = (self.samples.len() as f64 * share) as usize;
+        let samples = &self.samples[begin.min(self.samples.len().saturating_sub(1))..];
+        samples.iter().map(of).sum::<f64>() / samples.len().max(1) as f64
     }
 }
 
@@ -62,8 +62,8 @@ pub(super) fn record<T>(
             loop {
                 let is_last = ended.load(Ordering::Relaxed);
                 let at_s = watch.spent().wall_s;
-                match look(world, at_s) {
-                    Ok(moment) => trace.moments.push(moment),
+                match read(world, at_s) {
+                    Ok(moment) => trace.samples.push(moment),
                     Err(_stopped) => return trace,
                 }
                 if is_last || world.sleep_us(EVERY_US).is_err() {
@@ -78,7 +78,7 @@ pub(super) fn record<T>(
     })
 }
 
-fn look(world: &World, at_s: f64) -> Result<Moment, BenchError> {
+fn read(world: &World, at_s: f64) -> Result<Sample, BenchError> {
     let id = world.table.id;
     let counted = world.engine.ask(0, move |shard| async move {
         let engine = EngineShard::of(&shard)?;
@@ -89,7 +89,7 @@ fn look(world: &World, at_s: f64) -> Result<Moment, BenchError> {
     });
     let (sstables, unleveled, pending) = counted.wait()?;
     let dir = world.dir.join("data").join(&world.table.keyspace);
-    Ok(Moment {
+    Ok(Sample {
         at_s,
         disk_bytes: disk_bytes(&dir) as f64,
         sstables: sstables as f64,

@@ -63,7 +63,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
         bench.add_written(&world, name, user_bytes)?;
         bench.add_space(&trace, name, trace.end_disk_bytes());
         let day_s = begin_s + (DAYS - 5) * DAY_S;
-        let shape = look(&world, begin_s, day_s)?;
+        let shape = read(&world, begin_s, day_s)?;
         bench.add(&format!("sstables/{name}"), "", shape.sstables);
         bench.add(&format!("sstables-of-a-day/{name}"), "", shape.opened);
         bench.add(&format!("days-per-sstable/{name}"), "", shape.days_per_sstable);
@@ -108,7 +108,7 @@ struct Shape {
     expired_rows: f64,
 }
 
-fn look(world: &World, begin_s: u64, day_s: u64) -> Result<Shape, BenchError> {
+fn read(world: &World, begin_s: u64, day_s: u64) -> Result<Shape, BenchError> {
     let id = world.table.id;
     let now_s = world.now_s()? as u32;
     let looked = world.engine.ask(0, move |shard| async move {

@@ -80,7 +80,7 @@ fn settings(arguments: &SteadyArguments) -> [(&'static str, CompactionOptions); 
 
 /// Runs the benchmark, prints the results and draws the curves.
 pub fn run(arguments: &SteadyArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = machine::pin_process(arguments.core)?;
     let scratch = Scratch::make(&arguments.dir)?;
     println!(

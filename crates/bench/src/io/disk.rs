@@ -4,7 +4,7 @@ use messina::iotune::scratch::ScratchDisk;
 use messina::iotune::{self, Depths};
 use runtime::{DiskModel, FileError};
 
-use super::loads::{Beside, Curve};
+use super::loads::{Background, Curve};
 use super::{IoArguments, model_of_file};
 use crate::{BenchError, machine};
 
@@ -31,7 +31,7 @@ pub fn run(
     let for_us = (arguments.seconds * 1e6) as u64;
     let stolen_us = || machine::stolen_us(core);
     let curve = Curve::measured("disk", model, arguments.rounds, stolen_us, |loads, beside| {
-        let off = beside == Beside::Off;
+        let off = beside == Background::Off;
         scratch.on_all(move |shard| async move {
             shard.disk().set_bypassed(off);
             Ok::<_, FileError>(())

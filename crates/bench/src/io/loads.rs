@@ -4,7 +4,7 @@
 use std::array::from_fn;
 use std::fmt::Write;
 
-use messina::iotune::measure::{Load, Outcome};
+use messina::iotune::measure::{MeasuredRates, ShardLoad};
 use messina::iotune::{LARGE_BYTES, SMALL_BYTES};
 use messina::plot::{Line, Lines};
 use runtime::{Direction, DiskModel, IoClass};
@@ -23,7 +23,7 @@ const READ_DEPTH: usize = 256;
 
 /// The work that runs at the same time as the reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum Background {
     Nothing,
     /// A compaction, with the scheduler.
     On,
@@ -31,7 +31,7 @@ pub enum Beside {
     Off,
 }
 
-impl Beside {
+impl Background {
     pub const ALL: [Self; 3] = [Self::Nothing, Self::On, Self::Off];
 
     pub fn name(self) -> &'static str {
@@ -70,10 +70,10 @@ pub struct Curve {
 
 /// The loads of `reads_s` reads per second and the work beside them. The first load is the reads, if there
 /// are any.
-fn loads(reads_s: f64, beside: Beside) -> Vec<Load> {
+fn loads(reads_s: f64, beside: Background) -> Vec<ShardLoad> {
     let mut loads = vec![];
     if reads_s > 0.0 {
-        loads.push(Load {
+        loads.push(ShardLoad {
             direction: Direction::Read,
             bytes: SMALL_BYTES,
             sequential: false,
@@ -82,8 +82,8 @@ fn loads(reads_s: f64, beside: Beside) -> Vec<Load> {
             class: IoClass::Statement,
         });
     }
-    if beside != Beside::Nothing {
-        loads.extend([Direction::Read, Direction::Write].map(|direction| Load {
+    if beside != Background::Nothing {
+        loads.extend([Direction::Read, Direction::Write].map(|direction| ShardLoad {
             direction,
             bytes: LARGE_BYTES,
             sequential: true,
@@ -104,7 +104,7 @@ impl Curve {
         disk: DiskModel,
         rounds: u32,
         stolen_us: impl Fn() -> u64,
-        mut measure: impl FnMut(Vec<Load>, Beside) -> Result<Vec<Outcome>, BenchError>,
+        mut measure: impl FnMut(Vec<ShardLoad>, Background) -> Result<Vec<MeasuredRates>, BenchError>,
     ) -> Result<Self, BenchError> {
         let mut points = vec![];
         for part in READS {
@@ -112,7 +112,7 @@ impl Curve {
             let rounds = rounds::least_disturbed(rounds, || {
                 let (watch, before_us) = (Stopwatch::start(), stolen_us());
                 let mut measured = [None; 3];
-                for (beside, point) in Beside::ALL.into_iter().zip(&mut measured) {
+                for (beside, point) in Background::ALL.into_iter().zip(&mut measured) {
                     let loads = loads(reads_s, beside);
                     if !loads.is_empty() {
                         *point = Some(Point::of(&disk, reads_s > 0.0, &measure(loads, beside)?));
@@ -180,7 +180,7 @@ impl Curve {
     /// Adds a figure for each value.
     pub fn add_to(&self, report: &mut Report) {
         for (reads_s, points) in &self.points {
-            for (beside, point) in Beside::ALL.into_iter().zip(points) {
+            for (beside, point) in Background::ALL.into_iter().zip(points) {
                 let Some(point) = point else { continue };
                 let percent = reads_s / self.disk.read_iops as f64 * 100.0;
                 let name =
@@ -193,7 +193,7 @@ impl Curve {
                     add("p95", "us", point.p95_us);
                     add("p99", "us", point.p99_us);
                 }
-                if beside != Beside::Nothing {
+                if beside != Background::Nothing {
                     add("compaction", "MB/s", point.compacted_bytes_s / 1e6);
                 }
                 add("disk", "%", point.used * 100.0);
@@ -245,10 +245,12 @@ impl Point {
         })
     }
 
-    fn of(disk: &DiskModel, has_reads: bool, outcomes: &[Outcome]) -> Self {
+    fn of(disk: &DiskModel, has_reads: bool, outcomes: &[MeasuredRates]) -> Self {
         let (reads, compaction) = outcomes.split_at(usize::from(has_reads));
-        let mut point =
-            Self { compacted_bytes_s: compaction.iter().map(Outcome::bytes_s).sum(), ..Self::default() };
+        let mut point = Self {
+            compacted_bytes_s: compaction.iter().map(MeasuredRates::bytes_s).sum(),
+            ..Self::default()
+        };
         if let [reads] = reads {
             point.reads_s = reads.requests_s();
             [point.p50_us, point.p95_us, point.p99_us] =

@@ -99,7 +99,7 @@ pub enum Part {
 
 /// Runs the benchmark, prints the results and draws the plots.
 pub fn run(arguments: &IoArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = machine::pin_process(arguments.core)?;
     fs::create_dir_all(&arguments.dir)?;
     let is_wanted = |part| arguments.parts.is_empty() || arguments.parts.contains(&part);

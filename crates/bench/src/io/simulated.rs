@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use messina::iotune::measure::{self, Load, Outcome, Window};
+use messina::iotune::measure::{self, MeasuredRates, ShardLoad, Window};
 use runtime::sim::{FaultPlan, SimOptions, SimWorld};
 use runtime::{DiskModel, DiskOptions, IoClass, OpenOptions};
 
 use super::IoArguments;
-use super::loads::{Beside, Curve};
+use super::loads::{Background, Curve};
 use crate::BenchError;
 
 /// An SSD of medium speed.
@@ -36,10 +36,10 @@ pub fn run(arguments: &IoArguments) -> Result<Curve, BenchError> {
 
 fn measure(
     arguments: &IoArguments,
-    loads: Vec<Load>,
-    beside: Beside,
+    loads: Vec<ShardLoad>,
+    beside: Background,
     for_us: u64,
-) -> Result<Vec<Outcome>, BenchError> {
+) -> Result<Vec<MeasuredRates>, BenchError> {
     let faults = FaultPlan {
         disk_speed: Some(DISK),
         disk_channels: CHANNELS,
@@ -58,10 +58,10 @@ fn measure(
     let window =
         Window { file_bytes: FILE_BYTES, shards: 1, warm_up_us: for_us / 10, measure_us: for_us.max(1) };
     let outcomes = world.block_on(&node, 0, move |shard| async move {
-        shard.disk().set_bypassed(beside == Beside::Off);
+        shard.disk().set_bypassed(beside == Background::Off);
         let options = OpenOptions::read_write().with_direct(true);
         let file = shard.files().open(Path::new(SCRATCH), options).await?;
-        if beside == Beside::On && loads[0].class == IoClass::Statement {
+        if beside == Background::On && loads[0].class == IoClass::Statement {
             // The scheduler first has to learn the latency of reads alone, and the amount of concurrent work
             // that does not increase it.
             let before = |measure_us| Window { measure_us, ..window };

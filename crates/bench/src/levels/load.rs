@@ -28,7 +28,7 @@ const OVERLOADED: i32 = 0x1001;
 const READ_TIMEOUT: i32 = 0x1200;
 
 #[derive(Clone, Copy, Debug)]
-pub enum Pace {
+pub enum Arrivals {
     /// An open load: requests per second.
     Open(f64),
     /// A closed load: requests in flight.
@@ -42,7 +42,7 @@ pub struct Load {
     pub text: &'static str,
     /// If the statement has a marker: keys are drawn at random below this number. 0: it has no marker.
     pub keys: u64,
-    pub pace: Pace,
+    pub arrivals: Arrivals,
     pub connections: usize,
     pub seconds: f64,
     pub seed: u64,
@@ -227,7 +227,7 @@ fn connection(client: Client, id: &[u8], load: &Load, number: u64) -> Result<Out
     let (freed, may_send) = mpsc::channel::<()>();
     let receiving = {
         let (shared, socket) = (shared.clone(), socket.try_clone()?);
-        let is_closed = matches!(load.pace, Pace::Closed(_));
+        let is_closed = matches!(load.arrivals, Arrivals::Closed(_));
         std::thread::Builder::new()
             .spawn(move || receive(socket, inbound, &shared, is_closed.then_some(freed)))?
     };
@@ -255,8 +255,8 @@ fn connection(client: Client, id: &[u8], load: &Load, number: u64) -> Result<Out
     };
     let end = shared.began + Duration::from_secs_f64(load.seconds);
     let us = |at: Instant| at.duration_since(shared.began).as_micros() as i64;
-    match load.pace {
-        Pace::Open(per_s) => {
+    match load.arrivals {
+        Arrivals::Open(per_s) => {
             let per_s = per_s / load.connections as f64;
             let mut due_count = 0u64;
             while Instant::now() < end {
@@ -269,7 +269,7 @@ fn connection(client: Client, id: &[u8], load: &Load, number: u64) -> Result<Out
                 std::thread::sleep(TICK);
             }
         }
-        Pace::Closed(under_way) => {
+        Arrivals::Closed(under_way) => {
             let now_us = us(Instant::now());
             write(&vec![now_us; under_way.div_ceil(load.connections)])?;
             while Instant::now() < end && may_send.recv().is_ok() {

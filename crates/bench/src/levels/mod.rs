@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use clap::Args;
-use load::{Client, Load, Outcome, Pace, percentile_ms};
+use load::{Arrivals, Client, Load, Outcome, percentile_ms};
 use messina::plot::{Line, Lines};
 
 use super::BenchError;
@@ -161,16 +161,16 @@ fn fill(port: u16, partitions: u64) -> Result<(), BenchError> {
 
 /// Runs the benchmark and prints the results.
 pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let dir = Scratch::make(&arguments.dir)?;
     let server = Server::start(&dir.0, arguments.core)?;
     let port = server.port;
     fill(port, arguments.partitions)?;
-    let reads = |role: &'static str, pace: Pace, seconds: f64| Load {
+    let reads = |role: &'static str, arrivals: Arrivals, seconds: f64| Load {
         role,
         text: READ,
         keys: arguments.partitions,
-        pace,
+        arrivals,
         connections: 4,
         seconds,
         seed: 7,
@@ -179,7 +179,7 @@ pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
         role,
         text: SCAN,
         keys: 0,
-        pace: Pace::Closed(4),
+        arrivals: Arrivals::Closed(4),
         connections: 1,
         seconds,
         seed: 7,
@@ -193,13 +193,13 @@ pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
     };
 
     // Measure the maximum rate after a warm-up, without a level and with one.
-    one(reads("plain", Pace::Closed(32), seconds / 2.0))?;
-    let peak_of_plain = one(reads("plain", Pace::Closed(32), seconds))?.per_s();
+    one(reads("plain", Arrivals::Closed(32), seconds / 2.0))?;
+    let peak_of_plain = one(reads("plain", Arrivals::Closed(32), seconds))?.per_s();
     add("peak/plain", "/s", peak_of_plain);
-    let peak = one(reads("web", Pace::Closed(32), seconds))?.per_s();
+    let peak = one(reads("web", Arrivals::Closed(32), seconds))?.per_s();
     add("peak", "/s", peak);
 
-    let usual = Pace::Open(peak * USUAL);
+    let usual = Arrivals::Open(peak * USUAL);
     let alone = one(reads("web", usual, seconds))?;
     let scans_alone = one(scans("olap", seconds))?;
     add("alone/web/p50", "ms", alone.percentile_ms(0.5));
@@ -219,7 +219,7 @@ pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
     for (name, role) in [("interactive level", "web"), ("no level", "plain")] {
         let mut goods = vec![];
         for times in OVERLOADS {
-            let found = one(reads(role, Pace::Open(peak * times), seconds))?;
+            let found = one(reads(role, Arrivals::Open(peak * times), seconds))?;
             let good = found.good_per_s(TIMEOUT_MS * 1000);
             let at = format!("overload/{role}/{times}x");
             add(&format!("{at}/sent"), "/s", found.sent as f64 / found.elapsed_s);
@@ -234,7 +234,7 @@ pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
         let after = one(reads(role, usual, 1.0))?;
         add(&format!("overload/{role}/after/p99"), "ms", after.percentile_ms(0.99));
         // On a shared machine the speed may have changed since the first measurement.
-        let peak_after = one(reads(role, Pace::Closed(32), seconds))?.per_s();
+        let peak_after = one(reads(role, Arrivals::Closed(32), seconds))?.per_s();
         add(&format!("peak/{role}/after"), "/s", peak_after);
         let peak_of_role = (peak_after + if role == "web" { peak } else { peak_of_plain }) / 2.0;
         let points: Vec<(f64, f64)> =
@@ -244,7 +244,7 @@ pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
         }
         lines.push(Line { name: name.to_string(), points });
     }
-    let flood = one(Load { connections: 8, ..reads("jobs", Pace::Closed(4096), seconds) })?;
+    let flood = one(Load { connections: 8, ..reads("jobs", Arrivals::Closed(4096), seconds) })?;
     add("batch/answered", "/s", flood.per_s());
     add("batch/refused", "", flood.refused as f64);
     add("batch/failed", "", (flood.failed + flood.timed_out) as f64);

@@ -78,7 +78,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
     for _ in 0..COLD_READS {
         let world = wide::open(bench, wide::options(bench, memory_bytes))?;
         // The statistics read at the start are not counted for the read.
-        let before = Kernel::look();
+        let before = Kernel::read();
         cold.extend(wide::measured(&world, vec![pick()], false)?);
         kernel.add(&before);
         world.close()?;
@@ -86,7 +86,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
     add(bench, "cold", &cold, &kernel);
 
     let world = wide::open(bench, wide::options(bench, memory_bytes))?;
-    let before = Kernel::look();
+    let before = Kernel::read();
     let reads = wide::measured(&world, (0..PAST_CACHE_READS).map(|_| pick()).collect(), true)?;
     let mut kernel = Kernel::default();
     kernel.add(&before);
@@ -94,7 +94,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
 
     let rounds = warm(&world, rows)?;
     println!("the index was warm after {} reads", number((rounds * WARM_READS) as f64));
-    let before = Kernel::look();
+    let before = Kernel::read();
     let hot = wide::measured(&world, (0..HOT_READS).map(|_| pick()).collect(), false)?;
     let mut kernel = Kernel::default();
     kernel.add(&before);
@@ -147,14 +147,14 @@ struct Kernel {
 }
 
 impl Kernel {
-    fn look() -> Self {
+    fn read() -> Self {
         let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
         let calls = text.lines().find_map(|line| line.strip_prefix("syscr: "));
         Self { bytes: kernel_read_bytes(), calls: calls.and_then(|calls| calls.parse().ok()).unwrap_or(0) }
     }
 
     fn add(&mut self, before: &Self) {
-        let now = Self::look();
+        let now = Self::read();
         self.bytes += now.bytes - before.bytes;
         self.calls += now.calls - before.calls;
     }

@@ -90,7 +90,7 @@ struct Bench {
 
 /// Runs one part, prints the results and draws its plots.
 pub fn run(arguments: &ReadsArguments) -> Result<(), BenchError> {
-    let machine = Machine::look();
+    let machine = Machine::read();
     let core = match arguments.which {
         Which::Storm => None,
         _ => Some(machine::pin_process(arguments.core)?),

@@ -46,6 +46,7 @@ impl Method {
 pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
     let rows_of =
         |megabytes: u64| ((megabytes as f64 * 1e6 * bench.arguments.scale) as u64 / ROW_BYTES).max(200);
+    let megabytes_of = |rows: u64| (rows * ROW_BYTES) as f64 / 1e6;
     let partitions: Vec<(u64, u64)> = SIZES_MB.iter().map(|size| (*size, rows_of(*size))).collect();
     let limit_bytes = (LIMIT_BYTES as f64 * bench.arguments.scale) as u64;
     bench.empty_dir()?;
@@ -53,24 +54,26 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
     wide::fill(&world, &partitions)?;
     let mut pages: Vec<Line> = lines();
     let mut wholes: Vec<Line> = lines();
-    for (megabytes, rows) in &partitions {
+    for (key, rows) in &partitions {
+        let megabytes = megabytes_of(*rows);
+        let size = (megabytes * 100.0).round() / 100.0;
         for (at, method) in Method::ALL.into_iter().enumerate() {
             let name = method.name();
             let count = if method == Method::Old { OLD_PAGES } else { PAGES };
-            match page_ms(&world, *megabytes, method, limit_bytes, count)? {
+            match page_ms(&world, *key, method, limit_bytes, count)? {
                 Ok(mut times) => {
                     let ms = percentile(&mut times, 0.5);
-                    bench.add(&format!("page-of-{PAGE_ROWS}/{name}/{megabytes}-mb"), "ms", ms);
-                    pages[at].points.push((*megabytes as f64, ms));
+                    bench.add(&format!("page-of-{PAGE_ROWS}/{name}/{size}-mb"), "ms", ms);
+                    pages[at].points.push((megabytes, ms));
                 }
-                Err(refused) => println!("a page of {megabytes} MB, {name}: {refused}"),
+                Err(refused) => println!("a page of {size} MB, {name}: {refused}"),
             }
-            match whole_s(&world, *megabytes, method, limit_bytes, *rows)? {
+            match whole_s(&world, *key, method, limit_bytes, *rows)? {
                 Ok(s) => {
-                    bench.add(&format!("whole/{name}/{megabytes}-mb"), "s", s);
-                    wholes[at].points.push((*megabytes as f64, s));
+                    bench.add(&format!("whole/{name}/{size}-mb"), "s", s);
+                    wholes[at].points.push((megabytes, s));
                 }
-                Err(refused) => println!("all pages of {megabytes} MB, {name}: {refused}"),
+                Err(refused) => println!("all pages of {size} MB, {name}: {refused}"),
             }
         }
     }

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_leaves_snapshots_unless_it_says_otherwise() {
+    fn a_dropped_table_has_snapshots_unless_its_option_is_off() {
         let with = |value: &str| TableSettings {
             others: map(&[("allow_auto_snapshot", value)]),
             ..TableSettings::default()
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_cached_unless_it_is_said_otherwise() {
+    fn rows_are_cached_unless_caching_is_turned_off() {
         let caches = |caching: &[(&str, &str)]| {
             let settings = TableSettings { caching: map(caching), ..TableSettings::default() };
             settings.checked().unwrap().caches_rows()

@@ -86,7 +86,7 @@ pub(crate) fn check(old: &TableSchema, new: &TableSchema) -> Result<(), CatalogE
         }
     }
     for column in old.columns().iter().filter(|column| new.column(column.id).is_none()) {
-        check_gone(new, column)?;
+        check_removed_column(new, column)?;
     }
     for before in &old.dropped {
         let kept = dropped(new, &before.name);
@@ -179,7 +179,7 @@ fn kind_word(kind: ColumnKind) -> &'static str {
     }
 }
 
-fn check_gone(new: &TableSchema, column: &Column) -> Result<(), CatalogError> {
+fn check_removed_column(new: &TableSchema, column: &Column) -> Result<(), CatalogError> {
     if user_types::is_non_frozen_udt(&column.ty) {
         return invalid!("Cannot drop non-frozen column {} of user type {}", column.name, column.ty.to_cql());
     }

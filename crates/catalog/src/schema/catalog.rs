@@ -22,6 +22,7 @@ use crate::options::compression::check_new_compression;
 use crate::options::settings::{TableSettings, check_options};
 use crate::schema::alter;
 use crate::schema::change::{ChangeKind, SchemaChange, Target};
+use crate::schema::functions::{Functions, Scripts, type_names};
 use crate::schema::indexes;
 use crate::schema::keyspace::{Keyspace, check_table_name};
 use crate::schema::user_types::{self, Types};
@@ -41,6 +42,7 @@ pub(crate) struct Entry {
     pub(crate) keyspace: Keyspace,
     pub(crate) tables: BTreeMap<String, Arc<Table>>,
     pub(crate) types: Types,
+    pub(crate) functions: Functions,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,7 @@ struct Inner {
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     inner: Arc<Inner>,
+    pub(super) scripts: Option<Scripts>,
 }
 
 impl PartialEq for Catalog {
@@ -158,6 +161,7 @@ impl Catalog {
                     keyspace: Keyspace::local(&schema.keyspace),
                     tables: BTreeMap::new(),
                     types: Types::new(),
+                    functions: Functions::default(),
                 })
             });
             let settings = Arc::new(TableSettings::default());
@@ -187,7 +191,8 @@ impl Catalog {
         if self.entry(&name).is_some() {
             return Err(CatalogError::AlreadyExists { keyspace: name, table: String::new() });
         }
-        let entry = Entry { keyspace, tables: BTreeMap::new(), types: Types::new() };
+        let functions = Functions::default();
+        let entry = Entry { keyspace, tables: BTreeMap::new(), types: Types::new(), functions };
         self.with(&name, entry, vec![event(ChangeKind::Created, &name, Target::Keyspace)])
     }
 
@@ -207,6 +212,14 @@ impl Catalog {
         let dropped = |target| event(ChangeKind::Dropped, name, target);
         let mut changes: Vec<_> = entry.tables.values().map(|table| dropped(table_target(table))).collect();
         changes.extend(entry.types.keys().map(|name| dropped(Target::Type { name: name.clone() })));
+        changes.extend(entry.functions.functions.iter().map(|function| {
+            let arguments = type_names(&function.argument_types);
+            dropped(Target::Function { name: function.name.clone(), arguments })
+        }));
+        changes.extend(entry.functions.aggregates.iter().map(|aggregate| {
+            let arguments = type_names(&aggregate.argument_types);
+            dropped(Target::Aggregate { name: aggregate.name.clone(), arguments })
+        }));
         changes.push(dropped(Target::Keyspace));
         let mut keyspaces = self.inner.keyspaces.clone();
         keyspaces.remove(name);
@@ -272,12 +285,22 @@ impl Catalog {
         let Some(table) = entry.tables.remove(name) else {
             return no_table(keyspace, name);
         };
+        let resource = Resource::table(keyspace, name).name();
+        self.without_resource(keyspace, entry, &resource, table_target(&table))
+    }
+
+    /// The catalog with this entry, after the object with this resource has been dropped.
+    pub(super) fn without_resource(
+        &self,
+        keyspace: &str,
+        entry: Entry,
+        resource: &str,
+        target: Target,
+    ) -> Changed {
         let mut keyspaces = self.inner.keyspaces.clone();
         keyspaces.insert(keyspace.to_string(), Arc::new(entry));
-        let resource = Resource::table(keyspace, name).name();
         let access = self.access_without(|dropped| dropped == resource);
-        let changes = vec![event(ChangeKind::Dropped, keyspace, table_target(&table))];
-        Ok((Self::from_entries(keyspaces, access), changes))
+        Ok((Self::from_entries(keyspaces, access), vec![event(ChangeKind::Dropped, keyspace, target)]))
     }
 
     /// The roles without permissions on dropped resources; the same value if there are none.
@@ -326,6 +349,14 @@ impl Catalog {
         for field in &user.fields[old.fields.len()..] {
             check_new_field(&entry, &user, field)?;
         }
+        let is_renamed = old.fields.iter().zip(&user.fields).any(|(old, new)| old.name != new.name);
+        if let Some(aggregate) = entry.functions.with_initial_of(&name).filter(|_| is_renamed) {
+            // The system tables store it as a literal, which has the names of the fields.
+            return invalid!(
+                "Cannot rename fields of user type {keyspace}.{name}: the INITCOND of aggregate {} uses it",
+                aggregate.name
+            );
+        }
         let user = Arc::new(user);
         entry.types.insert(name.clone(), user.clone());
         let mut changes = vec![event(ChangeKind::Updated, &keyspace, Target::Type { name: name.clone() })];
@@ -339,6 +370,7 @@ impl Catalog {
                 ));
             }
         }
+        entry.functions.replace_user_type(&user);
         // The type has grown and may be too large, so every use of it is checked as if it were new.
         for other in entry.types.values() {
             for field in &other.fields {
@@ -367,6 +399,7 @@ impl Catalog {
             let names = names.join(", ");
             invalid!("Cannot drop user type '{keyspace}.{name}' as it is still used by {by} {names}")
         };
+        in_use("functions", entry.functions.using_type(name).iter().map(String::as_str).collect())?;
         let uses = |user: &UserType| user.fields.iter().any(|f| user_types::uses(&f.field_type, name));
         let types = entry.types.values().filter(|user| uses(user));
         in_use("user types", types.map(|user| user.name.as_str()).collect())?;
@@ -383,32 +416,32 @@ impl Catalog {
     pub(crate) fn from_entries(keyspaces: BTreeMap<String, Arc<Entry>>, access: Arc<Access>) -> Self {
         let tables = keyspaces.values().flat_map(|entry| entry.tables.values());
         let by_id = tables.map(|table| (table.schema.id, table.clone())).collect();
-        Self { inner: Arc::new(Inner { keyspaces, by_id, access }) }
+        Self { inner: Arc::new(Inner { keyspaces, by_id, access }), scripts: None }
     }
 
     fn with_entries(&self, keyspaces: BTreeMap<String, Arc<Entry>>) -> Self {
         Self::from_entries(keyspaces, self.access().clone())
     }
 
-    fn entry(&self, keyspace: &str) -> Option<&Arc<Entry>> {
+    pub(super) fn entry(&self, keyspace: &str) -> Option<&Arc<Entry>> {
         self.inner.keyspaces.get(keyspace)
     }
 
-    fn expect_keyspace(&self, name: &str) -> Result<&Entry, CatalogError> {
+    pub(super) fn expect_keyspace(&self, name: &str) -> Result<&Entry, CatalogError> {
         match self.entry(name) {
             Some(entry) => Ok(entry),
             None => invalid!("Keyspace '{name}' doesn't exist"),
         }
     }
 
-    fn with(&self, keyspace: &str, entry: Entry, changes: Vec<SchemaChange>) -> Changed {
+    pub(super) fn with(&self, keyspace: &str, entry: Entry, changes: Vec<SchemaChange>) -> Changed {
         let mut keyspaces = self.inner.keyspaces.clone();
         keyspaces.insert(keyspace.to_string(), Arc::new(entry));
         Ok((self.with_entries(keyspaces), changes))
     }
 }
 
-fn event(kind: ChangeKind, keyspace: &str, target: Target) -> SchemaChange {
+pub(super) fn event(kind: ChangeKind, keyspace: &str, target: Target) -> SchemaChange {
     SchemaChange { kind, keyspace: keyspace.to_string(), target }
 }
 
@@ -420,7 +453,7 @@ fn no_table<T>(keyspace: &str, name: &str) -> Result<T, CatalogError> {
     invalid!("Table '{keyspace}.{name}' doesn't exist")
 }
 
-fn refuse_system(keyspace: &str) -> Result<(), CatalogError> {
+pub(super) fn refuse_system(keyspace: &str) -> Result<(), CatalogError> {
     if is_system_keyspace(keyspace) {
         let text = format!("{} keyspace is not user-modifiable.", keyspace.to_ascii_lowercase());
         return Err(CatalogError::Unauthorized(text));

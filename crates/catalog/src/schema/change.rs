@@ -34,6 +34,15 @@ pub enum Target {
     Type {
         name: String,
     },
+    Function {
+        name: String,
+        /// The types of its arguments as CQL.
+        arguments: Vec<String>,
+    },
+    Aggregate {
+        name: String,
+        arguments: Vec<String>,
+    },
 }
 
 /// One object that was created, changed or dropped. If a keyspace is dropped, each of its objects has its own

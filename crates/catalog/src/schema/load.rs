@@ -14,7 +14,7 @@ use std::sync::Arc;
 use base::HashMap;
 use model::key::split_composite_key;
 use model::schema::DroppedColumn;
-use model::types::{CqlValue, UdtField, UserType};
+use model::types::{CollectionIter, CqlValue, UdtField, UserType};
 use model::{
     Column, ColumnData, ColumnId, ColumnKind, CompactStorage, Compression, CqlType, Partition, PartitionKey,
     Row, TableId, TableOptions, TableSchema,
@@ -30,9 +30,10 @@ use crate::options::compression::compression_from_map;
 use crate::options::settings::TableSettings;
 use crate::schema::alter::MAX_COLUMN_IDS;
 use crate::schema::catalog::{Catalog, Entry, check_table};
+use crate::schema::functions::{Functions, UserAggregate, UserFunction};
 use crate::schema::indexes::index_from_options;
 use crate::schema::keyspace::{Keyspace, check_name, check_table_name};
-use crate::schema::store::{Place, RowKey, SERVICE_LEVEL};
+use crate::schema::store::{RowKey, SERVICE_LEVEL, SystemTable};
 use crate::schema::user_types::{self, Types};
 use crate::system::definition::name_uuid;
 use crate::system::system_table;
@@ -48,7 +49,7 @@ pub fn load(
     let rows = Rows::collect(partitions)?;
     let mut keyspaces = BTreeMap::new();
     let mut owners: HashMap<TableId, String> = HashMap::default();
-    for (key, fields) in rows.of(Place::Keyspaces) {
+    for (key, fields) in rows.of(SystemTable::Keyspaces) {
         let name = &key.partition[0];
         let keyspace = Keyspace {
             name: name.clone(),
@@ -59,7 +60,7 @@ pub fn load(
         check_name(name).map_err(|error| fields.corrupt(error))?;
         let types = load_types(&rows, name)?;
         let mut tables = BTreeMap::new();
-        for (key, fields) in rows.starting_with(Place::Tables, &[name], &[]) {
+        for (key, fields) in rows.starting_with(SystemTable::Tables, &[name], &[]) {
             let table = &key.clustering[0];
             check_table_name(name, table).map_err(|error| fields.corrupt(error))?;
             let schema = load_table(&rows, &types, name, table, fields)?;
@@ -71,7 +72,8 @@ pub fn load(
             }
             tables.insert(table.clone(), Arc::new(loaded));
         }
-        keyspaces.insert(name.clone(), Arc::new(Entry { keyspace, tables, types }));
+        let functions = load_functions(&rows, &types, name)?;
+        keyspaces.insert(name.clone(), Arc::new(Entry { keyspace, tables, types, functions }));
     }
     Ok(Catalog::from_entries(keyspaces, Arc::new(load_access(&rows)?)))
 }
@@ -79,7 +81,7 @@ pub fn load(
 /// Loads roles and service levels. References to roles or levels that do not exist are skipped.
 fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
     let mut access = Access::default();
-    for (key, fields) in rows.of(Place::ServiceLevels) {
+    for (key, fields) in rows.of(SystemTable::ServiceLevels) {
         let timeout_ms = fields.optional("timeout", |value| match value {
             CqlValue::Duration(timeout) => u64::try_from(timeout.nanoseconds / 1_000_000).ok(),
             _ => None,
@@ -92,7 +94,7 @@ fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
         };
         access.levels.insert(key.partition[0].clone(), level);
     }
-    for (key, fields) in rows.of(Place::Roles) {
+    for (key, fields) in rows.of(SystemTable::Roles) {
         let role = Role {
             can_login: fields.boolean("can_login")?.unwrap_or(false),
             is_superuser: fields.boolean("is_superuser")?.unwrap_or(false),
@@ -101,14 +103,15 @@ fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
         };
         access.roles.insert(key.partition[0].clone(), role);
     }
-    for (key, _) in rows.of(Place::RoleMembers) {
+    for (key, _) in rows.of(SystemTable::RoleMembers) {
         if access.roles.contains_key(&key.partition[0])
             && let Some(member) = access.roles.get_mut(&key.clustering[0])
         {
             member.member_of.insert(key.partition[0].clone());
         }
     }
-    for (key, fields) in rows.of(Place::RoleAttributes).filter(|(key, _)| key.clustering[0] == SERVICE_LEVEL)
+    for (key, fields) in
+        rows.of(SystemTable::RoleAttributes).filter(|(key, _)| key.clustering[0] == SERVICE_LEVEL)
     {
         let level = fields.text("value")?;
         if access.levels.contains_key(level)
@@ -117,7 +120,7 @@ fn load_access(rows: &Rows) -> Result<Access, CatalogError> {
             role.service_level = Some(level.to_string());
         }
     }
-    for (key, fields) in rows.of(Place::RolePermissions) {
+    for (key, fields) in rows.of(SystemTable::RolePermissions) {
         if let Some(role) = access.roles.get_mut(&key.partition[0]) {
             // A permission of a later version is skipped: this build cannot check it.
             let names = fields.texts("permissions")?.into_iter();
@@ -143,7 +146,7 @@ impl Rows {
     fn collect(
         partitions: impl IntoIterator<Item = (TableId, PartitionKey, Partition)>,
     ) -> Result<Self, CatalogError> {
-        let stored = Place::STORED.map(|place| (place, system_table(place.table_name())));
+        let stored = SystemTable::STORED.map(|place| (place, system_table(place.table_name())));
         let mut rows = BTreeMap::new();
         for (id, key, partition) in partitions {
             let Some((place, schema)) = stored.iter().find(|(_, schema)| schema.id == id) else {
@@ -162,14 +165,13 @@ impl Rows {
                 add(vec![], &partition.static_row)?;
             }
             for row in partition.rows() {
-                let names: Result<Vec<_>, _> = row.key.values().map(|name| utf8(schema, name)).collect();
-                add(names?, &row.row)?;
+                add(clustering_names(*place, schema, row.key.values())?, &row.row)?;
             }
         }
         Ok(Self(rows))
     }
 
-    fn of(&self, place: Place) -> impl Iterator<Item = (&RowKey, &Fields)> {
+    fn of(&self, place: SystemTable) -> impl Iterator<Item = (&RowKey, &Fields)> {
         self.0.iter().filter(move |(key, _)| key.place == place)
     }
 
@@ -180,7 +182,7 @@ impl Rows {
     /// The rows of a partition whose clustering keys begin with `clustering`.
     fn starting_with<'a>(
         &'a self,
-        place: Place,
+        place: SystemTable,
         partition: &[&str],
         clustering: &[&str],
     ) -> impl Iterator<Item = (&'a RowKey, &'a Fields)> {
@@ -196,6 +198,24 @@ impl Rows {
 fn utf8(schema: &TableSchema, bytes: &[u8]) -> Result<String, CatalogError> {
     String::from_utf8(bytes.to_vec())
         .map_err(|_| corrupt(&schema.full_name(), format!("a key is not text: {bytes:02x?}")))
+}
+
+/// The clustering key as text; see [`RowKey`].
+fn clustering_names<'a>(
+    place: SystemTable,
+    schema: &TableSchema,
+    values: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<String>, CatalogError> {
+    let values: Vec<&[u8]> = values.collect();
+    let (true, [name, types]) = (place.ends_with_types(), &values[..]) else {
+        return values.into_iter().map(|name| utf8(schema, name)).collect();
+    };
+    let wrong = |error: model::types::TypeError| corrupt(&schema.full_name(), error);
+    let mut names = vec![utf8(schema, name)?];
+    for ty in CollectionIter::new(types).map_err(wrong)? {
+        names.push(utf8(schema, ty.map_err(wrong)?.unwrap_or_default())?);
+    }
+    Ok(names)
 }
 
 fn partition_names(schema: &TableSchema, key: &PartitionKey) -> Result<Vec<String>, CatalogError> {
@@ -352,7 +372,7 @@ fn as_text(value: &CqlValue) -> Option<&str> {
 fn load_types(rows: &Rows, keyspace: &str) -> Result<Types, CatalogError> {
     let mut types = Types::new();
     let mut waiting: BTreeMap<&str, &Fields> = rows
-        .starting_with(Place::Types, &[keyspace], &[])
+        .starting_with(SystemTable::Types, &[keyspace], &[])
         .map(|(key, fields)| (key.clustering[0].as_str(), fields))
         .collect();
     while let Some((first, fields)) = waiting.first_key_value() {
@@ -405,6 +425,55 @@ fn load_type(
     Ok(Some(user))
 }
 
+/// Loads the functions and then the aggregates of a keyspace.
+fn load_functions(rows: &Rows, types: &Types, keyspace: &str) -> Result<Functions, CatalogError> {
+    let mut functions = Functions::default();
+    let types_of = |key: &RowKey, fields: &Fields| {
+        let names = key.clustering[1..].iter();
+        names.map(|name| parse_type(types, keyspace, fields, name)).collect::<Result<Vec<_>, _>>()
+    };
+    for (key, fields) in rows.starting_with(SystemTable::Functions, &[keyspace], &[]) {
+        let (argument_types, names) = (types_of(key, fields)?, fields.texts("argument_names")?);
+        if names.len() != argument_types.len() {
+            let what = format!("{} argument names for {} types", names.len(), argument_types.len());
+            return Err(fields.corrupt(what));
+        }
+        let returns = parse_type(types, keyspace, fields, fields.text("return_type")?)?;
+        let (language, body) = (fields.text("language")?, fields.text_or("body", "")?);
+        let mut function = UserFunction::new(keyspace, &key.clustering[0], returns, language, &body)
+            .called_on_null(fields.boolean("called_on_null_input")?.unwrap_or(false));
+        for (name, ty) in names.into_iter().zip(argument_types) {
+            function = function.argument(name, ty);
+        }
+        functions.put(Arc::new(function));
+    }
+    for (key, fields) in rows.starting_with(SystemTable::Aggregates, &[keyspace], &[]) {
+        let argument_types = types_of(key, fields)?;
+        let state_type = parse_type(types, keyspace, fields, fields.text("state_type")?)?;
+        let find = |column: &str, arguments: &[CqlType]| {
+            let Some(name) = fields.optional(column, as_text)? else { return Ok(None) };
+            match functions.function(name, arguments) {
+                Some(function) => Ok(Some(function.clone())),
+                None => Err(fields.corrupt(format!("column {column}: there is no function {name}"))),
+            }
+        };
+        let mut arguments = vec![state_type.clone()];
+        arguments.extend_from_slice(&argument_types);
+        let state_function = find("state_func", &arguments)?;
+        let initial = fields.optional("initcond", as_text)?;
+        let initial = initial.map(|literal| state_type.bytes_of(literal)).transpose();
+        functions.put_aggregate(Arc::new(UserAggregate {
+            keyspace: keyspace.to_string(),
+            name: key.clustering[0].clone(),
+            argument_types,
+            state_function: fields.required("state_func", state_function)?,
+            final_function: find("final_func", &[state_type])?,
+            initial: initial.map_err(|error| fields.corrupt(error))?,
+        }));
+    }
+    Ok(functions)
+}
+
 fn parse_type(types: &Types, keyspace: &str, fields: &Fields, text: &str) -> Result<CqlType, CatalogError> {
     CqlType::from_cql(text, &|name| user_types::resolve(types, keyspace, name))
         .map_err(|error| fields.corrupt(error))
@@ -421,10 +490,10 @@ fn load_table(
     let id = fields.required("id", id)?;
     let mut builder = TableSchema::builder(keyspace, name).id(id).options(load_options(fields)?);
     builder = builder.compact(load_compact(fields)?);
-    let ids_of = |column: &[&str]| rows.get(&RowKey::new(Place::ColumnIds, &[keyspace, name], column));
+    let ids_of = |column: &[&str]| rows.get(&RowKey::new(SystemTable::ColumnIds, &[keyspace, name], column));
     let mut partition_key = BTreeMap::new();
     let mut clustering = BTreeMap::new();
-    for (key, fields) in rows.starting_with(Place::Columns, &[keyspace], &[name]) {
+    for (key, fields) in rows.starting_with(SystemTable::Columns, &[keyspace], &[name]) {
         let column = key.clustering[1].clone();
         let ty = parse_type(types, keyspace, fields, fields.text("type")?)?;
         let kind = match fields.text("kind")? {
@@ -454,16 +523,16 @@ fn load_table(
     for (name, ty) in in_order(fields, "clustering", clustering)? {
         builder = builder.clustering(name, ty);
     }
-    for (key, fields) in rows.starting_with(Place::DroppedColumns, &[keyspace], &[name]) {
+    for (key, fields) in rows.starting_with(SystemTable::DroppedColumns, &[keyspace], &[name]) {
         let column = &key.clustering[1];
         let exact_us = ids_of(&[column]).map(|ids| ids.optional("dropped_time_us", as_bigint)).transpose()?;
         // If a column of this name exists again, the number is that column's; the builder checks this.
         let id = ids_of(&[column]).map(|ids| ids.id("column_id")).transpose()?.flatten();
         builder = builder.dropped(load_dropped(fields, column, exact_us.flatten(), id.map(ColumnId))?);
     }
-    for (key, fields) in rows.starting_with(Place::Indexes, &[keyspace], &[name]) {
+    for (key, fields) in rows.starting_with(SystemTable::Indexes, &[keyspace], &[name]) {
         let index = &key.clustering[1];
-        let ids = rows.get(&RowKey::new(Place::IndexIds, &[keyspace, name], &[index]));
+        let ids = rows.get(&RowKey::new(SystemTable::IndexIds, &[keyspace, name], &[index]));
         let id = ids.map(|ids| ids.optional("index_id", as_uuid)).transpose()?.flatten();
         // A table written by another database has no identifiers; they are derived from the names.
         let id = id.unwrap_or_else(|| name_uuid(format!("{keyspace}.{name}.{index}").as_bytes()));
@@ -602,7 +671,7 @@ fn load_masks(
     let is_key =
         |name: &str| schema.partition_key.iter().chain(&schema.clustering).any(|key| key.name == name);
     let mut masks = BTreeMap::new();
-    for (key, fields) in rows.starting_with(Place::ColumnMasks, &[&schema.keyspace], &[&schema.name]) {
+    for (key, fields) in rows.starting_with(SystemTable::ColumnMasks, &[&schema.keyspace], &[&schema.name]) {
         let column = &key.clustering[1];
         if !is_key(column) && schema.column_named(column).is_none() {
             continue;

@@ -4,6 +4,8 @@ pub(crate) mod alter;
 pub(crate) mod catalog;
 pub(crate) mod change;
 pub(crate) mod display;
+pub(crate) mod function_changes;
+pub(crate) mod functions;
 pub mod indexes;
 pub(crate) mod keyspace;
 pub(crate) mod load;

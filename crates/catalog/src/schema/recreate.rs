@@ -9,9 +9,9 @@ use crate::schema::catalog::{Catalog, Table};
 use crate::schema::display::{Internals, describe_keyspace, describe_table_with, describe_type};
 use crate::schema::indexes::describe_index;
 
-/// Statements for the table's keyspace, its user types, the table and its indexes, each with `IF NOT EXISTS` and a final
-/// `;`. Dropped columns are created and dropped again with their original time, so that SSTables with their
-/// cells are read as before.
+/// Statements for the table's keyspace, its user types, the table and its indexes, each with `IF NOT EXISTS`
+/// and a final `;`. Dropped columns are created and dropped again with their original time, so that SSTables
+/// with their cells are read as before.
 pub fn recreate_table(catalog: &Catalog, table: &Table) -> String {
     let schema = &table.schema;
     let mut statements: Vec<String> =

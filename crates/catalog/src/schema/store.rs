@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::key::composite_key;
-use model::types::{CqlValue, Duration, UserType};
+use model::types::{CollectionBuilder, CqlValue, Duration, UserType};
 use model::{
     Cell, ClusteringPrefix, ClusteringRange, ColumnKind, CqlType, KeyColumn, Liveness, Mutation,
     PartitionKey, TableSchema, Tombstone,
@@ -26,12 +26,13 @@ use crate::access::service_level::Workload;
 use crate::options::column_mask::{ColumnMask, MaskArgument};
 use crate::options::compression::compression_to_map;
 use crate::schema::catalog::{Catalog, Entry, Table};
+use crate::schema::functions::{UserAggregate, UserFunction, type_names};
 use crate::schema::indexes::{self, index_options};
 use crate::system::{self, system_table};
 
 /// A system table, in the order in which additions are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum SystemTable {
     ColumnIds,
     IndexIds,
     Types,
@@ -45,6 +46,7 @@ pub(crate) enum Place {
     // Catalogs do not contain these yet; their rows are deleted with their keyspace or table.
     Triggers,
     Views,
+    // An aggregate comes after its functions and goes before them.
     Functions,
     Aggregates,
     ServiceLevels,
@@ -58,9 +60,9 @@ pub(crate) enum Place {
 /// The attribute of a role that contains the name of its level.
 pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
-impl Place {
+impl SystemTable {
     /// The tables whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 14] = [
+    pub(crate) const STORED: [Self; 16] = [
         Self::ColumnIds,
         Self::IndexIds,
         Self::Types,
@@ -70,6 +72,8 @@ impl Place {
         Self::Tables,
         Self::Keyspaces,
         Self::Indexes,
+        Self::Functions,
+        Self::Aggregates,
         Self::ServiceLevels,
         Self::Roles,
         Self::RoleMembers,
@@ -105,6 +109,11 @@ impl Place {
     const BY_TABLE: [Self; 6] =
         [Self::DroppedColumns, Self::ColumnMasks, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
 
+    /// Whether the last clustering column is a list of types; see [`RowKey`].
+    pub(crate) fn ends_with_types(self) -> bool {
+        matches!(self, Self::Functions | Self::Aggregates)
+    }
+
     pub(crate) fn table_name(self) -> &'static str {
         match self {
             Self::ColumnIds => system::COLUMN_IDS,
@@ -130,17 +139,18 @@ impl Place {
     }
 }
 
-/// Identifies a row by table, partition key and clustering key. All key columns are text.
+/// Identifies a row by table, partition key and clustering key. All key columns are text, but for the
+/// argument types of functions and aggregates, a list that is here the rest of the clustering key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowKey {
-    pub(crate) place: Place,
+    pub(crate) place: SystemTable,
     pub(crate) partition: Vec<String>,
     /// Empty for a static row, and for a row of a table without clustering columns.
     pub(crate) clustering: Vec<String>,
 }
 
 impl RowKey {
-    pub(crate) fn new(place: Place, partition: &[&str], clustering: &[&str]) -> Self {
+    pub(crate) fn new(place: SystemTable, partition: &[&str], clustering: &[&str]) -> Self {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         Self { place, partition: owned(partition), clustering: owned(clustering) }
     }
@@ -172,10 +182,10 @@ pub fn mutations_for(old: &Catalog, new: &Catalog, timestamp_us: i64, now_s: u32
 }
 
 /// Mutations by table and partition.
-type Batch = BTreeMap<(Place, Vec<String>), Mutation>;
+type Batch = BTreeMap<(SystemTable, Vec<String>), Mutation>;
 
 struct Writer {
-    schemas: BTreeMap<Place, Arc<TableSchema>>,
+    schemas: BTreeMap<SystemTable, Arc<TableSchema>>,
     timestamp_us: i64,
     /// Deletes the contents from before this change.
     before: Tombstone,
@@ -186,7 +196,8 @@ struct Writer {
 impl Writer {
     fn new(timestamp_us: i64, now_s: u32) -> Self {
         assert!(timestamp_us > i64::MIN + 1, "deletions are a microsecond older, and that must be a time");
-        let places = Place::BY_KEYSPACE.into_iter().chain(Place::OF_TABLE).chain(Place::OF_ACCESS);
+        let places =
+            SystemTable::BY_KEYSPACE.into_iter().chain(SystemTable::OF_TABLE).chain(SystemTable::OF_ACCESS);
         Self {
             schemas: places.map(|place| (place, system_table(place.table_name()))).collect(),
             timestamp_us,
@@ -197,12 +208,12 @@ impl Writer {
     }
 
     fn finish(self) -> Vec<Mutation> {
-        // Batches are sorted by `Place`: additions from the inside out, removals in reverse order.
+        // Batches are sorted by `SystemTable`: additions from the inside out, removals in reverse order.
         self.additions.into_values().chain(self.removals.into_values().rev()).collect()
     }
 
     fn create_keyspace(&mut self, new: &Entry) {
-        for place in Place::BY_KEYSPACE {
+        for place in SystemTable::BY_KEYSPACE {
             addition(self, place, &[&new.keyspace.name]).partition.tombstone = self.before;
         }
         self.put_all(rows_of_keyspace(new));
@@ -212,7 +223,7 @@ impl Writer {
     }
 
     fn drop_keyspace(&mut self, old: &Entry) {
-        for place in Place::BY_KEYSPACE {
+        for place in SystemTable::BY_KEYSPACE {
             removal(self, place, &[&old.keyspace.name]).partition.tombstone = self.before;
         }
         for table in old.tables.values() {
@@ -240,13 +251,13 @@ impl Writer {
     fn create_table(&mut self, table: &Table, delete_before: bool) {
         let (keyspace, name) = (&table.schema.keyspace, &table.schema.name);
         if delete_before {
-            for place in Place::BY_TABLE {
+            for place in SystemTable::BY_TABLE {
                 let range = ClusteringRange::of_prefix(prefix([name]));
                 let before = self.before;
                 addition(self, place, &[keyspace]).delete_range(range, before);
             }
         }
-        for place in Place::OF_TABLE {
+        for place in SystemTable::OF_TABLE {
             addition(self, place, &[keyspace, name]).partition.tombstone = self.before;
         }
         self.put_all(rows_of_table(table));
@@ -254,7 +265,7 @@ impl Writer {
 
     fn drop_table(&mut self, table: &Table) {
         let (keyspace, name) = (&table.schema.keyspace, &table.schema.name);
-        for place in Place::BY_TABLE {
+        for place in SystemTable::BY_TABLE {
             let range = ClusteringRange::of_prefix(prefix([name]));
             let before = self.before;
             removal(self, place, &[keyspace]).delete_range(range, before);
@@ -264,7 +275,7 @@ impl Writer {
 
     fn drop_ids(&mut self, table: &Table) {
         let partition = [table.schema.keyspace.as_str(), &table.schema.name];
-        for place in Place::OF_TABLE {
+        for place in SystemTable::OF_TABLE {
             removal(self, place, &partition).partition.tombstone = self.before;
         }
     }
@@ -277,7 +288,7 @@ impl Writer {
 
     fn change_rows(&mut self, old: &Rows, new: Rows) {
         for key in old.keys().filter(|key| !new.contains_key(key)) {
-            let (row_key, before) = (prefix(&key.clustering), self.before);
+            let (row_key, before) = (row_prefix(key), self.before);
             removal(self, key.place, &key.partition).row_mut(row_key).deletion = before;
         }
         for (key, fields) in new {
@@ -302,7 +313,7 @@ impl Writer {
         let row = if is_static {
             &mut mutation.partition.static_row
         } else {
-            let row = mutation.row_mut(prefix(&key.clustering));
+            let row = mutation.row_mut(row_prefix(key));
             row.deletion = before;
             row.liveness = Liveness::new(timestamp_us);
             row
@@ -325,18 +336,26 @@ impl Writer {
     }
 }
 
-fn addition<'a>(writer: &'a mut Writer, place: Place, partition: &[impl AsRef<str>]) -> &'a mut Mutation {
+fn addition<'a>(
+    writer: &'a mut Writer,
+    place: SystemTable,
+    partition: &[impl AsRef<str>],
+) -> &'a mut Mutation {
     mutation_in(&mut writer.additions, &writer.schemas, place, partition)
 }
 
-fn removal<'a>(writer: &'a mut Writer, place: Place, partition: &[impl AsRef<str>]) -> &'a mut Mutation {
+fn removal<'a>(
+    writer: &'a mut Writer,
+    place: SystemTable,
+    partition: &[impl AsRef<str>],
+) -> &'a mut Mutation {
     mutation_in(&mut writer.removals, &writer.schemas, place, partition)
 }
 
 fn mutation_in<'a>(
     batch: &'a mut Batch,
-    schemas: &BTreeMap<Place, Arc<TableSchema>>,
-    place: Place,
+    schemas: &BTreeMap<SystemTable, Arc<TableSchema>>,
+    place: SystemTable,
     partition: &[impl AsRef<str>],
 ) -> &'a mut Mutation {
     let names: Vec<String> = partition.iter().map(|name| name.as_ref().to_string()).collect();
@@ -347,6 +366,16 @@ fn mutation_in<'a>(
         };
         Mutation::new(schemas[place].clone(), key)
     })
+}
+
+/// The clustering key of a row as stored.
+fn row_prefix(key: &RowKey) -> ClusteringPrefix {
+    let (true, [name, types @ ..]) = (key.place.ends_with_types(), &key.clustering[..]) else {
+        return prefix(&key.clustering);
+    };
+    let mut list = CollectionBuilder::new();
+    types.iter().for_each(|ty| list.push(ty.as_bytes()));
+    ClusteringPrefix::new([name.as_bytes(), &list.finish()])
 }
 
 fn prefix<'a>(names: impl IntoIterator<Item = &'a String>) -> ClusteringPrefix {
@@ -373,7 +402,7 @@ fn rows_of_access(access: &Access) -> Rows {
         if level.workload != Workload::Unspecified {
             fields.push(("workload_type", text(level.workload.name())));
         }
-        rows.insert(RowKey::new(Place::ServiceLevels, &[name], &[]), fields);
+        rows.insert(RowKey::new(SystemTable::ServiceLevels, &[name], &[]), fields);
     }
     for (name, role) in &access.roles {
         let mut fields = vec![
@@ -384,13 +413,13 @@ fn rows_of_access(access: &Access) -> Rows {
         if !role.member_of.is_empty() {
             fields.push(("member_of", CqlValue::Set(role.member_of.iter().map(|of| text(of)).collect())));
         }
-        rows.insert(RowKey::new(Place::Roles, &[name], &[]), fields);
+        rows.insert(RowKey::new(SystemTable::Roles, &[name], &[]), fields);
         for of in &role.member_of {
-            rows.insert(RowKey::new(Place::RoleMembers, &[of], &[name]), vec![]);
+            rows.insert(RowKey::new(SystemTable::RoleMembers, &[of], &[name]), vec![]);
         }
         if let Some(level) = &role.service_level {
             rows.insert(
-                RowKey::new(Place::RoleAttributes, &[name], &[SERVICE_LEVEL]),
+                RowKey::new(SystemTable::RoleAttributes, &[name], &[SERVICE_LEVEL]),
                 vec![("value", text(level))],
             );
         }
@@ -399,9 +428,9 @@ fn rows_of_access(access: &Access) -> Rows {
             let mut names: Vec<_> = permissions.iter().map(Permission::name).collect();
             names.sort_unstable();
             let names = CqlValue::Set(names.into_iter().map(text).collect());
-            let key = RowKey::new(Place::RolePermissions, &[name], &[resource]);
+            let key = RowKey::new(SystemTable::RolePermissions, &[name], &[resource]);
             rows.insert(key, vec![("permissions", names)]);
-            rows.insert(RowKey::new(Place::ResourceRoles, &[resource], &[name]), vec![]);
+            rows.insert(RowKey::new(SystemTable::ResourceRoles, &[resource], &[name]), vec![]);
         }
     }
     rows
@@ -420,22 +449,54 @@ fn rows_of_keyspace(entry: &Entry) -> Rows {
         ("replication", text_map(&keyspace.replication)),
         ("messina_options", text_map(&keyspace.others)),
     ];
-    let mut rows = Rows::from([(RowKey::new(Place::Keyspaces, &[&keyspace.name], &[]), fields)]);
+    let mut rows = Rows::from([(RowKey::new(SystemTable::Keyspaces, &[&keyspace.name], &[]), fields)]);
     for user in entry.types.values() {
         let UserType { keyspace, name, fields } = &**user;
         let names = fields.iter().map(|field| text(&field.name)).collect();
         let types = fields.iter().map(|field| text(&field.field_type.to_cql())).collect();
         let fields = vec![("field_names", CqlValue::List(names)), ("field_types", CqlValue::List(types))];
-        rows.insert(RowKey::new(Place::Types, &[keyspace], &[name]), fields);
+        rows.insert(RowKey::new(SystemTable::Types, &[keyspace], &[name]), fields);
     }
+    rows.extend(entry.functions.functions.iter().map(|function| row_of_function(function)));
+    rows.extend(entry.functions.aggregates.iter().map(|aggregate| row_of_aggregate(aggregate)));
     rows
+}
+
+fn key_with_types(place: SystemTable, keyspace: &str, name: &str, types: &[CqlType]) -> RowKey {
+    let clustering = std::iter::once(name.to_string()).chain(type_names(types)).collect();
+    RowKey { place, partition: vec![keyspace.to_string()], clustering }
+}
+
+fn row_of_function(function: &UserFunction) -> (RowKey, Fields) {
+    let UserFunction { keyspace, name, argument_types, .. } = function;
+    let names = function.argument_names.iter().map(|name| text(name)).collect();
+    let fields = vec![
+        ("argument_names", CqlValue::List(names)),
+        ("body", text(&function.body)),
+        ("language", text(&function.language)),
+        ("return_type", text(&function.returns.to_cql())),
+        ("called_on_null_input", CqlValue::Boolean(function.called_on_null)),
+    ];
+    (key_with_types(SystemTable::Functions, keyspace, name, argument_types), fields)
+}
+
+fn row_of_aggregate(aggregate: &UserAggregate) -> (RowKey, Fields) {
+    let UserAggregate { keyspace, name, argument_types, .. } = aggregate;
+    let mut fields = vec![
+        ("return_type", text(&aggregate.returns().to_cql())),
+        ("state_func", text(&aggregate.state_function.name)),
+        ("state_type", text(&aggregate.state_type().to_cql())),
+    ];
+    fields.extend(aggregate.final_function.iter().map(|last| ("final_func", text(&last.name))));
+    fields.extend(aggregate.initial_literal().map(|literal| ("initcond", CqlValue::Text(literal))));
+    (key_with_types(SystemTable::Aggregates, keyspace, name, argument_types), fields)
 }
 
 fn rows_of_table(table: &Table) -> Rows {
     let schema = &table.schema;
     let (keyspace, name) = (schema.keyspace.as_str(), schema.name.as_str());
     let mut rows = Rows::new();
-    rows.insert(RowKey::new(Place::Tables, &[keyspace], &[name]), table_fields(table));
+    rows.insert(RowKey::new(SystemTable::Tables, &[keyspace], &[name]), table_fields(table));
     for (kind, keys) in [("partition_key", &schema.partition_key), ("clustering", &schema.clustering)] {
         for (position, KeyColumn { name: column, ty }) in (0..).zip(keys) {
             let order = match (kind, ty.is_reversed()) {
@@ -444,13 +505,13 @@ fn rows_of_table(table: &Table) -> Rows {
                 (_, false) => "asc",
             };
             let fields = column_fields(column, kind, position, order, ty.to_cql());
-            rows.insert(RowKey::new(Place::Columns, &[keyspace], &[name, column]), fields);
+            rows.insert(RowKey::new(SystemTable::Columns, &[keyspace], &[name, column]), fields);
         }
     }
-    let ids_key = |column: &str| RowKey::new(Place::ColumnIds, &[keyspace, name], &[column]);
+    let ids_key = |column: &str| RowKey::new(SystemTable::ColumnIds, &[keyspace, name], &[column]);
     for column in schema.columns() {
         let fields = column_fields(&column.name, kind_name(column.kind), -1, "none", column.ty.to_cql());
-        rows.insert(RowKey::new(Place::Columns, &[keyspace], &[name, &column.name]), fields);
+        rows.insert(RowKey::new(SystemTable::Columns, &[keyspace], &[name, &column.name]), fields);
         rows.insert(ids_key(&column.name), vec![("column_id", int(column.id.0))]);
     }
     for dropped in &schema.dropped {
@@ -459,7 +520,7 @@ fn rows_of_table(table: &Table) -> Rows {
             ("kind", text(kind_name(dropped.kind))),
             ("type", text(&dropped.ty.to_cql())),
         ];
-        rows.insert(RowKey::new(Place::DroppedColumns, &[keyspace], &[name, &dropped.name]), fields);
+        rows.insert(RowKey::new(SystemTable::DroppedColumns, &[keyspace], &[name, &dropped.name]), fields);
         let exact = ("dropped_time_us", CqlValue::BigInt(dropped.dropped_time_us));
         let row = rows.entry(ids_key(&dropped.name)).or_default();
         row.extend(dropped.id.map(|id| ("column_id", int(id.0))));
@@ -470,15 +531,15 @@ fn rows_of_table(table: &Table) -> Rows {
             ("kind", text(indexes::kind_name(index.kind))),
             ("options", text_map(&index_options(index))),
         ];
-        rows.insert(RowKey::new(Place::Indexes, &[keyspace], &[name, &index.name]), fields);
+        rows.insert(RowKey::new(SystemTable::Indexes, &[keyspace], &[name, &index.name]), fields);
         let id = vec![("index_id", CqlValue::Uuid(index.id.into_bytes()))];
-        rows.insert(RowKey::new(Place::IndexIds, &[keyspace, name], &[&index.name]), id);
+        rows.insert(RowKey::new(SystemTable::IndexIds, &[keyspace, name], &[&index.name]), id);
     }
     for (column, mask) in &table.settings.masks {
-        rows.insert(RowKey::new(Place::ColumnMasks, &[keyspace], &[name, column]), mask_fields(mask));
+        rows.insert(RowKey::new(SystemTable::ColumnMasks, &[keyspace], &[name, column]), mask_fields(mask));
     }
     let bound = vec![("id_bound", int(schema.column_id_bound()))];
-    rows.insert(RowKey::new(Place::ColumnIds, &[keyspace, name], &[]), bound);
+    rows.insert(RowKey::new(SystemTable::ColumnIds, &[keyspace, name], &[]), bound);
     rows
 }
 

@@ -16,7 +16,8 @@ use crate::schema::catalog::Changed;
 use crate::schema::indexes::{index_from_options, local_target_text, target_text};
 use crate::{
     Catalog, CatalogError, ColumnMask, Keyspace, LevelChange, MaskArgument, Permission, Permissions,
-    Resource, RoleChange, SchemaChange, TableSettings, Workload, load, mutations_for,
+    Resource, RoleChange, SchemaChange, TableSettings, UserAggregate, UserFunction, Workload, load,
+    mutations_for,
 };
 
 const NOW_S: u32 = 1_700_000_000;
@@ -222,7 +223,64 @@ fn altered(
         .map_err(|error| CatalogError::Invalid(error.to_string()))
 }
 
-const KINDS: u64 = 9;
+const FUNCTIONS: [&str; 3] = ["f", "Total", "a b"];
+
+/// A type for arguments and results. In a function, a tuple and a frozen type are the same.
+fn function_type(rng: &mut Rng, catalog: &Catalog, keyspace: &str) -> Result<CqlType, CatalogError> {
+    catalog.parse_type(keyspace, name_of(rng, &COLUMN_TYPES))
+}
+
+fn function(rng: &mut Rng, catalog: &Catalog, keyspace: &str) -> Result<UserFunction, CatalogError> {
+    let returns = function_type(rng, catalog, keyspace)?;
+    let body = name_of(rng, &["return nil", "return '$$'", ""]);
+    let mut function = UserFunction::new(keyspace, name_of(rng, &FUNCTIONS), returns.clone(), "lua", body)
+        .called_on_null(rng.chance(1, 2));
+    for name in ["a", "it's", "C"].into_iter().take(rng.index(4)) {
+        // Often a state function.
+        let ty = if rng.chance(1, 2) { returns.clone() } else { function_type(rng, catalog, keyspace)? };
+        function = function.argument(name, ty);
+    }
+    Ok(function)
+}
+
+fn aggregate(rng: &mut Rng, catalog: &Catalog, keyspace: &str) -> Result<UserAggregate, CatalogError> {
+    let is_state = |function: &&Arc<UserFunction>| {
+        function.argument_types.first().is_some_and(|first| first.freeze() == function.returns.freeze())
+    };
+    let none = || CatalogError::Invalid("no function".to_string());
+    let known: Vec<_> = catalog.functions(keyspace).filter(is_state).collect();
+    let state_function =
+        if known.is_empty() { Err(none())? } else { Arc::clone(known[rng.index(known.len())]) };
+    let of_state = [state_function.returns.clone()];
+    let final_function = catalog.functions(keyspace).find(|known| known.has_arguments(&of_state)).cloned();
+    let initial = match &of_state[0] {
+        CqlType::Int => Some(7i32.to_be_bytes().to_vec()),
+        CqlType::Text => Some(b"it's".to_vec()),
+        _ => None,
+    };
+    Ok(UserAggregate {
+        keyspace: keyspace.to_string(),
+        name: name_of(rng, &FUNCTIONS).to_string(),
+        argument_types: state_function.argument_types[1..].to_vec(),
+        state_function,
+        final_function: final_function.filter(|_| rng.chance(1, 2)),
+        initial: initial.filter(|_| rng.chance(1, 2)),
+    })
+}
+
+fn dropped_function(rng: &mut Rng, catalog: &Catalog, keyspace: &str) -> Changed {
+    let aggregates: Vec<_> = catalog.aggregates(keyspace).collect();
+    if !aggregates.is_empty() && rng.chance(1, 2) {
+        return catalog.drop_aggregate(aggregates[rng.index(aggregates.len())], "one");
+    }
+    let functions: Vec<_> = catalog.functions(keyspace).collect();
+    if functions.is_empty() {
+        return Err(CatalogError::Invalid("no function".to_string()));
+    }
+    catalog.drop_function(functions[rng.index(functions.len())], "one")
+}
+
+const KINDS: u64 = 12;
 
 fn change(rng: &mut Rng, catalog: &Catalog, kind: u64, time_us: i64) -> Changed {
     let name = name_of(rng, &KEYSPACES);
@@ -238,13 +296,16 @@ fn change(rng: &mut Rng, catalog: &Catalog, kind: u64, time_us: i64) -> Changed 
         6 => catalog.create_type(user_type(rng, catalog, name)?),
         7 => catalog.alter_type(user_type(rng, catalog, name)?),
         8 => catalog.drop_type(name, name_of(rng, &TYPES)),
+        9 => catalog.put_function(function(rng, catalog, name)?),
+        10 => catalog.put_aggregate(aggregate(rng, catalog, name)?),
+        11 => dropped_function(rng, catalog, name),
         _ => unreachable!(),
     }
 }
 
 /// A random kind of change; tables are created and altered most often.
 fn kind(rng: &mut Rng) -> u64 {
-    *rng.pick(&[0, 1, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 7, 8])
+    *rng.pick(&[0, 1, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 7, 8, 9, 9, 9, 10, 10, 11])
 }
 
 #[track_caller]
@@ -295,7 +356,7 @@ fn what_is_written_is_read_back_step_by_step() {
 }
 
 #[test]
-fn writes_cut_short_leave_a_catalog_from_which_life_goes_on() {
+fn interrupted_writes_leave_a_usable_catalog() {
     let mut between = 0;
     for seed in 1000..1300 {
         let mut rng = Rng::new(seed);

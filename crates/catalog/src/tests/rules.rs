@@ -268,7 +268,7 @@ fn types_that_explode_are_refused() {
 }
 
 #[test]
-fn a_type_changes_what_uses_it_and_reports_so() {
+fn a_changed_type_changes_and_reports_its_users() {
     let catalog = catalog();
     let wider = user(&catalog, "inner", &[("number", "int"), ("m", "frozen<list<text>>")]);
     let (new, changes) = catalog.alter_type(wider.clone()).unwrap();

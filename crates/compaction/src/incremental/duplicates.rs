@@ -117,7 +117,7 @@ pub fn gain(dead_bytes: f64, bytes: u64) -> f64 {
 
 /// Limits of the choice.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ChoiceLimits {
     pub threshold: f64,
     pub runs_max: usize,
     /// `None`: any job fits.
@@ -131,7 +131,7 @@ pub fn best<'a>(
     free: &[Run<'a>],
     sketches: &Sketches,
     trust: f64,
-    bounds: Bounds,
+    bounds: ChoiceLimits,
     trace: &mut Trace,
 ) -> Option<Choice<'a>> {
     sketches.forget_all_but(free);
@@ -168,7 +168,7 @@ fn grow<'a>(
     smaller: &[&Run<'a>],
     sketches: &Sketches,
     trust: f64,
-    bounds: Bounds,
+    bounds: ChoiceLimits,
 ) -> Choice<'a> {
     let mut choice =
         Choice { runs: vec![largest.clone()], bytes: largest.bytes, dead_bytes: 0.0, sampled: false };

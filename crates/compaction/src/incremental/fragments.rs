@@ -54,7 +54,7 @@ impl FragmentJob<'_> {
 
 /// Limits of jobs on fragments.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct FragmentLimits {
     pub fragment_bytes: u64,
     /// `None`: any job fits.
     pub free_bytes: Option<u64>,
@@ -62,7 +62,7 @@ pub struct Bounds {
     pub short: bool,
 }
 
-impl Bounds {
+impl FragmentLimits {
     fn check(&self, inputs: &[&SSTableView]) -> Result<(), Verdict> {
         let needs_bytes = needs_bytes(inputs, Some(self.fragment_bytes), releases_early(inputs));
         match self.free_bytes {
@@ -78,7 +78,7 @@ impl Bounds {
 pub fn collect<'a>(
     options: &IncrementalOptions,
     view: &TableView<'a>,
-    bounds: Bounds,
+    bounds: FragmentLimits,
     trace: &mut Trace,
 ) -> Option<FragmentJob<'a>> {
     let mut best: Option<FragmentJob<'a>> = None;
@@ -113,7 +113,7 @@ pub fn collect<'a>(
 fn add_older<'a>(
     options: &IncrementalOptions,
     view: &TableView<'a>,
-    bounds: Bounds,
+    bounds: FragmentLimits,
     inputs: &mut Vec<&'a SSTableView>,
 ) -> Result<(), Verdict> {
     let fragment = inputs[0];
@@ -159,7 +159,7 @@ fn add_older<'a>(
 /// The fragment with the largest gain when it is merged into the larger runs that overlap it.
 pub fn promote<'a>(
     view: &TableView<'a>,
-    bounds: Bounds,
+    bounds: FragmentLimits,
     least_gain: f64,
     trust: f64,
     trace: &mut Trace,

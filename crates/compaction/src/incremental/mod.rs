@@ -67,10 +67,12 @@ pub struct Incremental {
 }
 
 impl Incremental {
+    /// The strategy with these options, without running jobs.
     pub fn new(options: IncrementalOptions) -> Self {
         Self { options, trust: 1.0, sketches: Sketches::default() }
     }
 
+    /// The options given to [`Self::new`].
     pub fn options(&self) -> &IncrementalOptions {
         &self.options
     }
@@ -108,14 +110,14 @@ impl Incremental {
             self.for_tombstones(view, space, &buckets, trace).or_else(|| {
                 let goal = self.options.space_amplification_goal?;
                 trace.rule("the two largest tiers");
-                let (runs, reason) = whole_tiers::with_too_much_space(goal, &buckets, trace)?;
+                let (runs, reason) = whole_tiers::oversized_tiers(goal, &buckets, trace)?;
                 fitting(runs, space, reason, trace)
             })
         })
     }
 
-    fn bounds(&self, space: Space, threshold: f64) -> duplicates::Bounds {
-        duplicates::Bounds {
+    fn bounds(&self, space: Space, threshold: f64) -> duplicates::ChoiceLimits {
+        duplicates::ChoiceLimits {
             threshold,
             runs_max: self.options.tiering.max_threshold,
             free_bytes: space.free_bytes,
@@ -246,8 +248,8 @@ impl Incremental {
     }
 }
 
-fn fragment_bounds(space: Space) -> fragments::Bounds {
-    fragments::Bounds {
+fn fragment_bounds(space: Space) -> fragments::FragmentLimits {
+    fragments::FragmentLimits {
         fragment_bytes: space.fragment_bytes,
         free_bytes: space.free_bytes,
         short: space.is_short(),

@@ -19,7 +19,9 @@ pub enum TombstoneCollection {
 /// The options of `compaction = {'class': 'IncrementalCompactionStrategy', …}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IncrementalOptions {
+    /// Which runs have about the same size, and how many are merged.
     pub tiering: Tiering,
+    /// When a fragment is rewritten for its tombstones alone.
     pub tombstones: TombstoneRules,
     /// `sstable_size_in_mb`: size of a fragment in bytes before compression.
     pub fragment_bytes: u64,

@@ -21,7 +21,7 @@ use crate::view::{SSTableView, TableView};
 /// A boundary between partitions: before a key (false) or after it (true).
 type Bound<'a> = (&'a PartitionKey, bool);
 
-struct Place<'a> {
+struct Span<'a> {
     first: Bound<'a>,
     end: Bound<'a>,
     /// The place with the highest rank is chosen: by the bytes of the run, then by its id.
@@ -31,22 +31,22 @@ struct Place<'a> {
 /// The pieces of [`crate::Split::Runs`] for a merge of `inputs`. The inputs are distinct.
 pub fn pieces(view: &TableView<'_>, inputs: &[&SSTableView]) -> Vec<RunPiece> {
     let involved = |run: &Run<'_>| inputs.iter().any(|input| input.run == run.id());
-    let places: Vec<Place<'_>> =
-        runs(view.sstables).iter().filter(|run| involved(run)).flat_map(|run| places(run, inputs)).collect();
-    let mut bounds: Vec<Bound<'_>> = places.iter().flat_map(|place| [place.first, place.end]).collect();
+    let spans: Vec<Span<'_>> =
+        runs(view.sstables).iter().filter(|run| involved(run)).flat_map(|run| spans(run, inputs)).collect();
+    let mut bounds: Vec<Bound<'_>> = spans.iter().flat_map(|place| [place.first, place.end]).collect();
     bounds.sort_unstable();
     bounds.dedup();
     let mut pieces: Vec<RunPiece> = vec![];
     for pair in bounds.windows(2) {
-        let covers = |place: &&Place<'_>| place.first <= pair[0] && pair[1] <= place.end;
-        let Some(place) = places.iter().filter(covers).max_by_key(|place| place.rank) else { continue };
+        let covers = |place: &&Span<'_>| place.first <= pair[0] && pair[1] <= place.end;
+        let Some(place) = spans.iter().filter(covers).max_by_key(|place| place.rank) else { continue };
         let run = place.rank.1;
         let (key, behind) = (pair[1].0.clone(), pair[1].1);
         let end = if behind { RingPosition::AfterKey(key) } else { RingPosition::BeforeKey(key) };
         match pieces.last_mut() {
             // A piece may only extend within one place: between two places of a run there is other data of
             // the run.
-            Some(last) if last.run == run && touches(&places, pair[0], run) => last.end = end,
+            Some(last) if last.run == run && touches(&spans, pair[0], run) => last.end = end,
             _ => pieces.push(RunPiece { end, run }),
         }
     }
@@ -54,20 +54,20 @@ pub fn pieces(view: &TableView<'_>, inputs: &[&SSTableView]) -> Vec<RunPiece> {
 }
 
 /// Whether one place of the run extends across this boundary.
-fn touches(places: &[Place<'_>], at: Bound<'_>, run: crate::sstable_id::RunId) -> bool {
-    places.iter().any(|place| place.rank.1 == run && place.first < at && at < place.end)
+fn touches(spans: &[Span<'_>], at: Bound<'_>, run: crate::sstable_id::RunId) -> bool {
+    spans.iter().any(|place| place.rank.1 == run && place.first < at && at < place.end)
 }
 
 /// The places of a run: ranges of input fragments without other fragments of the run between them.
-fn places<'a>(run: &Run<'a>, inputs: &[&SSTableView]) -> Vec<Place<'a>> {
+fn spans<'a>(run: &Run<'a>, inputs: &[&SSTableView]) -> Vec<Span<'a>> {
     let is_input = |id: SSTableId| inputs.iter().any(|input| input.id == id);
-    let mut places: Vec<Place<'a>> = vec![];
+    let mut spans: Vec<Span<'a>> = vec![];
     let mut joins = false;
     for &sstable in &run.sstables {
         let here = is_input(sstable.id);
-        match places.last_mut() {
+        match spans.last_mut() {
             Some(last) if here && joins => last.end = (&sstable.last, true),
-            _ if here => places.push(Place {
+            _ if here => spans.push(Span {
                 first: (&sstable.first, false),
                 end: (&sstable.last, true),
                 rank: (run.bytes, run.id()),
@@ -76,5 +76,5 @@ fn places<'a>(run: &Run<'a>, inputs: &[&SSTableView]) -> Vec<Place<'a>> {
         }
         joins = here;
     }
-    places
+    spans
 }

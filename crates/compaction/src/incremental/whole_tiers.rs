@@ -66,7 +66,7 @@ fn ratio_if_worth(options: &IncrementalOptions, view: &TableView<'_>, run: &Run<
 }
 
 /// The two tiers with the largest runs, if their size divided by the largest tier's size exceeds the goal.
-pub fn with_too_much_space<'a>(goal: f64, buckets: &[Bucket<'a>], trace: &mut Trace) -> Option<Chosen<'a>> {
+pub fn oversized_tiers<'a>(goal: f64, buckets: &[Bucket<'a>], trace: &mut Trace) -> Option<Chosen<'a>> {
     let [.., second, largest] = buckets else {
         trace.saw(buckets.len(), buckets.iter().map(Bucket::bytes).sum(), None, Verdict::TooFew { least: 2 });
         return None;

@@ -14,6 +14,7 @@ pub struct Level<'a> {
     pub sstables: Vec<&'a SSTableView>,
     /// For each index, the largest last key of the SSTables up to it.
     reach: Vec<&'a PartitionKey>,
+    /// Bytes of its SSTables on disk.
     pub disk_bytes: u64,
 }
 
@@ -27,6 +28,7 @@ impl<'a> Level<'a> {
         Self { disk_bytes: sstables.iter().map(|sstable| sstable.disk_bytes).sum(), sstables, reach }
     }
 
+    /// Whether the level has no SSTable.
     pub fn is_empty(&self) -> bool {
         self.sstables.is_empty()
     }
@@ -51,7 +53,7 @@ impl<'a> Level<'a> {
     }
 
     /// All SSTables in ring order, starting with the first one that begins after `key`.
-    pub fn from_behind(&self, key: Option<&PartitionKey>) -> impl Iterator<Item = &'a SSTableView> {
+    pub fn starting_after(&self, key: Option<&PartitionKey>) -> impl Iterator<Item = &'a SSTableView> {
         let at = key.map_or(0, |key| self.sstables.partition_point(|sstable| sstable.first <= *key));
         self.sstables[at..].iter().chain(&self.sstables[..at]).copied()
     }
@@ -62,6 +64,7 @@ impl<'a> Level<'a> {
 pub struct Levels<'a>([Level<'a>; LEVELS]);
 
 impl<'a> Levels<'a> {
+    /// Sorts SSTables into the levels that they name. A level above the highest one counts as the highest.
     pub fn new(sstables: impl IntoIterator<Item = &'a SSTableView>) -> Self {
         let mut levels: [Vec<&SSTableView>; LEVELS] = Default::default();
         for sstable in sstables {
@@ -70,6 +73,7 @@ impl<'a> Levels<'a> {
         Self(levels.map(Level::new))
     }
 
+    /// The level with this number.
     pub fn at(&self, level: usize) -> &Level<'a> {
         &self.0[level]
     }

@@ -48,8 +48,10 @@ const STARVED_JOBS: u32 = 25;
 /// Maximum ratio of a level's size to its allowed size.
 const SCORE_MAX: f64 = 1.001;
 
+/// The strategy; see the head of this file.
 #[derive(Clone, Debug)]
 pub struct Leveled {
+    /// Target size of an SSTable. Level n has at most `sstable_bytes · fanoutⁿ`.
     pub sstable_bytes: u64,
     /// Size ratio of successive levels.
     pub fanout: u64,
@@ -57,6 +59,7 @@ pub struct Leveled {
     pub single_sstable_uplevel: bool,
     /// For merges by size in level 0.
     pub tiering: Tiering,
+    /// When an SSTable is rewritten for its tombstones alone.
     pub tombstones: TombstoneRules,
     /// For each level, the last key that was compacted into the next level. Initially derived from the
     /// SSTables.
@@ -72,6 +75,7 @@ impl Default for Leveled {
 }
 
 impl Leveled {
+    /// The strategy without rules for tombstones, with the defaults of size tiers in level 0.
     pub fn new(sstable_bytes: u64, fanout: u64) -> Self {
         Self {
             sstable_bytes,
@@ -162,7 +166,7 @@ impl Leveled {
     ) -> Option<Plan> {
         let next = (level + 1 < LEVELS).then(|| levels.at(level + 1))?;
         let done = self.last_compacted_keys.as_ref().and_then(|keys| keys[level].as_ref());
-        for sstable in levels.at(level).from_behind(done).filter(|sstable| sstable.is_free()) {
+        for sstable in levels.at(level).starting_after(done).filter(|sstable| sstable.is_free()) {
             let mut inputs = vec![sstable];
             inputs.extend(next.overlapping(&sstable.first, &sstable.last));
             if inputs.iter().all(|input| input.is_free()) {

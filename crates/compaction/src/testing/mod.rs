@@ -7,5 +7,5 @@ mod world;
 
 pub use keys::{KEYS, key};
 pub use table_text::{MB, NOW_S, Table};
-pub use timeline::{Load, Outcome, Timeline};
-pub use world::{Cell, Place, Totals, World};
+pub use timeline::{SimulatedRun, Timeline, WriteLoad};
+pub use world::{Cell, RowKey, Totals, World};

@@ -35,18 +35,30 @@ pub const MB: u64 = 1 << 20;
 /// The current time of a table: 1,000,000 s.
 pub const NOW_S: u32 = 1_000_000;
 
+/// A table of text form, see the head of this file.
 #[derive(Clone, Debug)]
 pub struct Table {
+    /// The SSTables, in the order of the text.
     pub sstables: Vec<SSTableView>,
+    /// Their names, in the same order.
     pub names: Vec<String>,
+    /// The time of the decision.
     pub now_us: i64,
+    /// Tombstones deleted before this second are droppable.
     pub gc_before_s: u32,
+    /// The least timestamp in memtables; `None`: they are empty.
     pub memtable_min_timestamp_us: Option<i64>,
+    /// Jobs of the table that run.
     pub jobs_running: u32,
+    /// Bytes of an average flush.
     pub flush_bytes: u64,
+    /// The shard's part of the ring, from 0 to 1.
     pub ring_share: f64,
+    /// Whether merges of fewer than `min_threshold` runs are forbidden.
     pub enforce_min_threshold: bool,
+    /// Free and total space of the disk.
     pub disk: DiskView,
+    /// Seed of the strategy's random decisions.
     pub seed: u64,
 }
 
@@ -79,6 +91,7 @@ impl Table {
         table
     }
 
+    /// The table as a strategy sees it.
     pub fn view(&self) -> TableView<'_> {
         TableView {
             now_us: self.now_us,
@@ -96,6 +109,7 @@ impl Table {
         }
     }
 
+    /// The name of an SSTable.
     pub fn name(&self, id: SSTableId) -> &str {
         &self.names[id.0 as usize - 1]
     }
@@ -112,7 +126,7 @@ impl Table {
         let Some(plan) = plan else { return "nothing".to_string() };
         let mut said = vec![];
         if !plan.inputs.is_empty() {
-            said.push(format!("merge {}{}", self.names(&plan.inputs), say_layout(&plan.layout)));
+            said.push(format!("merge {}{}", self.names(&plan.inputs), layout_text(&plan.layout)));
         }
         if !plan.expired.is_empty() {
             said.push(format!("drop {}", self.names(&plan.expired)));
@@ -220,7 +234,7 @@ fn sketch(sstable: &SSTableView, percent: u32) -> HyperLogLog {
     sketch
 }
 
-fn say_layout(layout: &Layout) -> String {
+fn layout_text(layout: &Layout) -> String {
     let mut said = String::new();
     if layout.level > 0 {
         said += &format!(" into level {}", layout.level);

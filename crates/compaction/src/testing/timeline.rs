@@ -3,7 +3,7 @@
 //! [`super::World`] runs jobs instantly; here they take time. This shows the space that a strategy needs
 //! while it works, and the effect of a strategy that is too slow. A partition is one row of fixed size,
 //! written or overwritten, so an SSTable is a set of partitions and a merge is their union. Time is measured
-//! in bytes: while clients write one byte, all jobs together may write [`Load::speed`] bytes.
+//! in bytes: while clients write one byte, all jobs together may write [`WriteLoad::speed`] bytes.
 //!
 //! As in the engine, at most one job of each weight (log4 of its bytes) runs at a time, and flushes wait
 //! while less than [`Strategy::reserve_bytes`] is free.
@@ -26,20 +26,23 @@ const TURNS_PER_FLUSH: u64 = 8;
 
 /// The simulated writes.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct WriteLoad {
     /// At most [`KEYS`].
     pub partitions: u32,
     /// Number of times that all partitions are written, each time in the same order, which differs from ring
     /// order.
     pub times: u32,
+    /// Bytes of a partition.
     pub partition_bytes: u64,
+    /// Bytes of a flush.
     pub flush_bytes: u64,
     /// Bytes that jobs write while clients write one byte.
     pub speed: f64,
+    /// Size of the disk.
     pub capacity_bytes: u64,
 }
 
-impl Load {
+impl WriteLoad {
     /// Example 1 of the talk "How to ruin your workload's performance by choosing the wrong compaction
     /// strategy": 30 million partitions, 8.8 GB, written once, at a rate that compaction can sustain. Scaled
     /// down to 256 flushes, with all other sizes in proportion.
@@ -60,6 +63,7 @@ impl Load {
         Self { times: 15, flush_bytes: u64::from(KEYS) * 300 / 36, speed: 4.0, ..Self::write_once() }
     }
 
+    /// Bytes of the table if each partition is stored once.
     pub fn live_bytes(&self) -> u64 {
         u64::from(self.partitions) * self.partition_bytes
     }
@@ -67,13 +71,16 @@ impl Load {
 
 /// The results of a simulation.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct SimulatedRun {
+    /// Bytes that flushes wrote.
     pub flushed_bytes: u64,
+    /// Bytes that jobs wrote.
     pub compacted_bytes: u64,
     /// The largest space used at any time.
     pub peak_bytes: u64,
     /// The space used when the last job was done.
     pub end_bytes: u64,
+    /// The number of jobs.
     pub jobs: u64,
     /// The time that flushes waited for space, as a fraction of the time of all writes.
     pub waited: f64,
@@ -81,7 +88,7 @@ pub struct Outcome {
     pub space_bytes: Vec<u64>,
 }
 
-impl Outcome {
+impl SimulatedRun {
     /// Bytes written per byte written by clients.
     pub fn write_amplification(&self) -> f64 {
         (self.flushed_bytes + self.compacted_bytes) as f64 / self.flushed_bytes.max(1) as f64
@@ -109,24 +116,24 @@ struct Job {
 
 /// A simulation of a strategy.
 pub struct Timeline<'s> {
-    load: Load,
+    load: WriteLoad,
     strategy: &'s mut dyn Strategy,
     table: Vec<(SSTableView, Partitions)>,
     jobs: Vec<Job>,
-    outcome: Outcome,
+    outcome: SimulatedRun,
     next_id: u64,
     now_s: u32,
 }
 
 impl<'s> Timeline<'s> {
     /// Runs the load until everything is written and all jobs are done.
-    pub fn run(load: Load, strategy: &'s mut dyn Strategy, seed: u64) -> Outcome {
+    pub fn run(load: WriteLoad, strategy: &'s mut dyn Strategy, seed: u64) -> SimulatedRun {
         let mut timeline = Self {
             load,
             strategy,
             table: vec![],
             jobs: vec![],
-            outcome: Outcome::default(),
+            outcome: SimulatedRun::default(),
             next_id: 1,
             now_s: 1_000_000,
         };

@@ -19,11 +19,12 @@ use crate::strategy::Strategy;
 use crate::view::{DiskView, SSTableView, TableView};
 
 /// A partition, as its position on the ring (see [`key`]), and a row in it.
-pub type Place = (u32, u32);
+pub type RowKey = (u32, u32);
 
 /// The last write of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
+    /// The time of the write, which decides between two cells.
     pub timestamp_us: i64,
     /// `None`: a tombstone.
     pub value: Option<u64>,
@@ -32,14 +33,17 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// A live cell.
     pub fn write(timestamp_us: i64, value: u64) -> Self {
         Self { timestamp_us, value: Some(value), dies_s: NO_DELETION_TIME_S }
     }
 
+    /// A tombstone.
     pub fn delete(timestamp_us: i64) -> Self {
         Self { timestamp_us, value: None, dies_s: (timestamp_us / 1_000_000) as u32 }
     }
 
+    /// A cell that expires `ttl_s` seconds after `timestamp_us`.
     pub fn expiring(timestamp_us: i64, value: u64, ttl_s: u32) -> Self {
         Self { timestamp_us, value: Some(value), dies_s: (timestamp_us / 1_000_000) as u32 + ttl_s }
     }
@@ -63,7 +67,7 @@ impl Cell {
 struct Stored {
     view: SSTableView,
     /// Sorted by place.
-    cells: Rc<Vec<(Place, Cell)>>,
+    cells: Rc<Vec<(RowKey, Cell)>>,
 }
 
 impl Outside for &Stored {
@@ -92,24 +96,34 @@ impl Outside for &Stored {
 /// Counters since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Bytes that flushes wrote.
     pub flushed_bytes: u64,
+    /// Bytes that jobs wrote.
     pub compacted_bytes: u64,
     /// The largest size of the table at any time, including unreleased inputs.
     pub peak_bytes: u64,
+    /// The number of jobs.
     pub jobs: u64,
 }
 
+/// A table in memory that applies plans, see the head of this file.
 #[derive(Clone, Debug)]
 pub struct World {
+    /// The present time.
     pub now_us: i64,
+    /// Bytes of each cell on disk.
     pub cell_bytes: u64,
+    /// Seconds after which a tombstone is droppable.
     pub gc_grace_s: u32,
+    /// Whether merges of fewer than `min_threshold` runs are forbidden.
     pub enforce_min_threshold: bool,
     /// Whether SSTables have sketches of their partitions.
     pub has_sketches: bool,
     /// Whether the content is read before and after each job and compared.
     pub checks_reads: bool,
+    /// Size of the disk.
     pub capacity_bytes: u64,
+    /// Sums since the start.
     pub totals: Totals,
     sstables: Vec<Stored>,
     flush_bytes: u64,
@@ -144,10 +158,12 @@ impl World {
         }
     }
 
+    /// The present time in seconds since 1970.
     pub fn now_s(&self) -> u32 {
         (self.now_us / 1_000_000) as u32
     }
 
+    /// Before which deletion time a tombstone is droppable now.
     pub fn gc_before(&self) -> GcBefore {
         GcBefore::new(TombstoneGc::Timeout { gc_grace_s: self.gc_grace_s }, self.now_s(), None)
     }
@@ -165,6 +181,7 @@ impl World {
             .collect()
     }
 
+    /// The table as a strategy sees it. `sstables` are those that [`Self::sstables`] returned.
     pub fn view<'a>(&self, sstables: &'a [SSTableView]) -> TableView<'a> {
         TableView {
             now_us: self.now_us,
@@ -182,6 +199,7 @@ impl World {
         }
     }
 
+    /// Bytes of all SSTables, including inputs that are not released yet.
     pub fn bytes(&self) -> u64 {
         self.sstables.iter().map(|stored| stored.view.disk_bytes).sum()
     }
@@ -192,7 +210,7 @@ impl World {
     }
 
     /// All rows that a read returns.
-    pub fn content(&self) -> BTreeMap<Place, u64> {
+    pub fn content(&self) -> BTreeMap<RowKey, u64> {
         let merged = merge(self.sstables.iter().map(|stored| stored.cells.as_slice()));
         merged.into_iter().filter_map(|(place, cell)| Some((place, cell.read(self.now_s())?))).collect()
     }
@@ -203,8 +221,8 @@ impl World {
     }
 
     /// Writes cells through a memtable into one or more SSTables.
-    pub fn flush(&mut self, strategy: &dyn Strategy, writes: impl IntoIterator<Item = (Place, Cell)>) {
-        let mut memtable: BTreeMap<Place, Cell> = BTreeMap::new();
+    pub fn flush(&mut self, strategy: &dyn Strategy, writes: impl IntoIterator<Item = (RowKey, Cell)>) {
+        let mut memtable: BTreeMap<RowKey, Cell> = BTreeMap::new();
         for (place, cell) in writes {
             match memtable.get_mut(&place) {
                 Some(present) if !cell.wins_over(present) => {}
@@ -212,7 +230,7 @@ impl World {
                 None => _ = memtable.insert(place, cell),
             }
         }
-        let cells: Vec<(Place, Cell)> = memtable.into_iter().collect();
+        let cells: Vec<(RowKey, Cell)> = memtable.into_iter().collect();
         self.flush_bytes = cells.len() as u64 * self.cell_bytes;
         self.totals.flushed_bytes += self.flush_bytes;
         let layout = strategy.layout(0);
@@ -233,7 +251,7 @@ impl World {
         RunId(self.next_run)
     }
 
-    fn store(&mut self, cells: Vec<(Place, Cell)>, layout: &Layout, run: RunId) -> Stored {
+    fn store(&mut self, cells: Vec<(RowKey, Cell)>, layout: &Layout, run: RunId) -> Stored {
         let run = if layout.is_run { run } else { self.new_run() };
         let id = SSTableId(self.next_id);
         self.next_id += 1;
@@ -271,9 +289,9 @@ impl World {
     }
 
     /// Divides the output; the pieces are in the order in which they are sealed.
-    fn cut(&self, cells: Vec<(Place, Cell)>, layout: &Layout) -> Vec<Vec<(Place, Cell)>> {
+    fn cut(&self, cells: Vec<(RowKey, Cell)>, layout: &Layout) -> Vec<Vec<(RowKey, Cell)>> {
         if let Split::Windows { window_us, windows_max } = &layout.split {
-            let mut windows: BTreeMap<i64, Vec<(Place, Cell)>> = BTreeMap::new();
+            let mut windows: BTreeMap<i64, Vec<(RowKey, Cell)>> = BTreeMap::new();
             for (place, cell) in cells {
                 let window = cell.timestamp_us.div_euclid(*window_us) * window_us;
                 let window = if windows.contains_key(&window) || windows.len() < *windows_max {
@@ -285,7 +303,7 @@ impl World {
             }
             return windows.into_values().collect();
         }
-        let mut pieces: Vec<Vec<(Place, Cell)>> = vec![];
+        let mut pieces: Vec<Vec<(RowKey, Cell)>> = vec![];
         for (place, cell) in cells {
             let is_cut = pieces.last().is_some_and(|piece| {
                 let last = piece[piece.len() - 1].0;
@@ -314,7 +332,7 @@ impl World {
     /// # Panics
     /// If an SSTable of the plan does not exist, is not free or occurs twice, or if the job changes the
     /// content of the table.
-    pub fn carry_out(&mut self, strategy: &mut dyn Strategy, plan: &Plan) -> Vec<SSTableId> {
+    pub fn run_plan(&mut self, strategy: &mut dyn Strategy, plan: &Plan) -> Vec<SSTableId> {
         let before = self.checks_reads.then(|| self.content());
         let mut named: Vec<SSTableId> = plan.inputs.iter().chain(&plan.expired).copied().collect();
         assert!(!named.is_empty(), "an empty plan: {plan:?}");
@@ -367,7 +385,7 @@ impl World {
     }
 
     /// The merge of the inputs without the cells that may be purged.
-    fn merged(&self, plan: &Plan) -> Vec<(Place, Cell)> {
+    fn merged(&self, plan: &Plan) -> Vec<(RowKey, Cell)> {
         let (inputs, outside): (Vec<&Stored>, Vec<&Stored>) =
             self.sstables.iter().partition(|stored| plan.inputs.contains(&stored.view.id));
         let max_timestamp_us = inputs.iter().map(|s| s.view.max_timestamp_us).max().unwrap_or(i64::MIN);
@@ -399,18 +417,18 @@ impl World {
     pub fn run_until_quiet(&mut self, strategy: &mut dyn Strategy) -> usize {
         for jobs in 0..10_000 {
             let Some(plan) = self.decide(strategy) else { return jobs };
-            self.carry_out(strategy, &plan);
+            self.run_plan(strategy, &plan);
         }
         panic!("{} does not come to rest", strategy.name());
     }
 
     /// Merges a sample.
     pub fn sample(&self, plan: &SamplePlan) -> SampledOverlap {
-        let is_sampled = |((partition, _), _): &(Place, Cell)| {
+        let is_sampled = |((partition, _), _): &(RowKey, Cell)| {
             let token = key(*partition).token();
             plan.ranges.iter().any(|(start, end)| (*start..=*end).contains(&token))
         };
-        let mut rows: BTreeMap<Place, u64> = BTreeMap::new();
+        let mut rows: BTreeMap<RowKey, u64> = BTreeMap::new();
         for (index, run) in plan.runs.iter().enumerate() {
             let sstables = self.sstables.iter().filter(|stored| stored.view.run == *run);
             for (place, _) in sstables.flat_map(|s| s.cells.iter()).filter(|cell| is_sampled(cell)) {
@@ -455,8 +473,8 @@ impl World {
 }
 
 /// Merges cells: the last write of each row.
-fn merge<'a>(inputs: impl IntoIterator<Item = &'a [(Place, Cell)]>) -> BTreeMap<Place, Cell> {
-    let mut merged: BTreeMap<Place, Cell> = BTreeMap::new();
+fn merge<'a>(inputs: impl IntoIterator<Item = &'a [(RowKey, Cell)]>) -> BTreeMap<RowKey, Cell> {
+    let mut merged: BTreeMap<RowKey, Cell> = BTreeMap::new();
     for (place, cell) in inputs.into_iter().flatten() {
         let present = merged.entry(*place).or_insert(*cell);
         if cell.wins_over(present) {

@@ -41,7 +41,7 @@ fn cells_go_where_anything_newer_overlaps_them() {
 }
 
 #[test]
-fn what_may_not_be_replaced_is_left_and_still_looked_at() {
+fn an_irreplaceable_file_is_kept_and_still_checked() {
     check(Granularity::Row, "9 t1-5, 9 t4-9 deletes frozen", "a(b)");
     check(Granularity::Row, "9 t1-5 frozen, 9 t4-9 deletes", "b()");
     let table = Table::new("9 busy");

@@ -215,7 +215,7 @@ fn what_is_merged_goes_back_to_where_nothing_else_of_its_run_is() {
 }
 
 #[test]
-fn the_peers_collect_whole_tiers() {
+fn cassandra_and_scylladb_collect_whole_tiers() {
     let mut peers = with(|options| *options = options.clone().as_the_peers());
     let mut check = |table: &str, expect: &str| check(&mut peers, table, expect);
     check("1000, 400, 100 dead0.3", "merge b c into a run of 100 MB each");
@@ -344,7 +344,7 @@ fn a_small_disk_gets_small_fragments() {
 }
 
 #[test]
-fn it_explains_what_it_looked_at() {
+fn it_explains_its_inputs() {
     let mut table = Table::new("1000 same100, 300 same100, 100 same0, 101 same0, 60 same0 t1-5 dead0.1");
     table.memtable_min_timestamp_us = Some(i64::from(NOW_S) * 1_000_000);
     let explained = incremental().explain(&table.view());

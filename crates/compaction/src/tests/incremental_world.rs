@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
-use crate::testing::{Cell, Load, Outcome, Place, Timeline, World};
+use crate::testing::{Cell, RowKey, SimulatedRun, Timeline, World, WriteLoad};
 use crate::{
     Incremental, IncrementalOptions, SSTableView, SampledOverlap, SizeTiered, Strategy, TableView,
     TombstoneCollection,
@@ -74,7 +74,7 @@ fn options(collection: u8, overlap_threshold: f64) -> IncrementalOptions {
 struct Trial {
     world: World,
     strategy: Incremental,
-    model: BTreeMap<Place, Cell>,
+    model: BTreeMap<RowKey, Cell>,
     writes: u64,
     sampled: Option<SampledOverlap>,
 }
@@ -110,7 +110,7 @@ impl Trial {
     fn check(&self) {
         self.world.check_disjoint();
         let now_s = self.world.now_s();
-        let expect: BTreeMap<Place, u64> =
+        let expect: BTreeMap<RowKey, u64> =
             self.model.iter().filter_map(|(place, cell)| Some((*place, cell.read(now_s)?))).collect();
         assert_eq!(self.world.content(), expect);
     }
@@ -137,7 +137,7 @@ impl Trial {
         let before = self.world.totals.peak_bytes;
         self.world.totals.peak_bytes = 0;
         let bytes = self.world.bytes();
-        self.world.carry_out(&mut strategy, &plan);
+        self.world.run_plan(&mut strategy, &plan);
         (self.strategy, self.sampled) = (strategy, None);
         let peak_bytes = self.world.totals.peak_bytes;
         assert!(peak_bytes <= bytes + needs_bytes, "{peak_bytes} at most, {bytes} + {needs_bytes} said");
@@ -256,7 +256,7 @@ fn overwrite(options: IncrementalOptions, times: u64, capacity_bytes: u64, has_s
     for at in (0..rows * times).step_by(50) {
         trial.make_room();
         // 7 and the number of rows have no common factor.
-        let writes: Vec<(Place, Cell)> = (at..at + 50)
+        let writes: Vec<(RowKey, Cell)> = (at..at + 50)
             .map(|n| {
                 let row = (n * 7 % rows) as u32;
                 let place = (row % PARTITIONS * 300, row / PARTITIONS);
@@ -295,22 +295,23 @@ fn all_rows_fifteen_times_on_a_disk_hardly_larger_than_they_are() {
 /// Examples 1 and 2 of the talk that proposed the strategy (`examples/strategies.rs` prints more of them).
 #[test]
 fn hybrid_writes_as_size_tiered_does_without_its_peaks() {
-    let incremental = |load: Load, fragments| {
+    let incremental = |load: WriteLoad, fragments| {
         let options = IncrementalOptions {
             fragment_bytes: load.live_bytes() / fragments,
             ..IncrementalOptions::default()
         };
         Timeline::run(load, &mut Incremental::new(options), 1)
     };
-    let times_live = |load: Load, outcome: &Outcome| outcome.peak_bytes as f64 / load.live_bytes() as f64;
+    let times_live =
+        |load: WriteLoad, outcome: &SimulatedRun| outcome.peak_bytes as f64 / load.live_bytes() as f64;
 
-    let load = Load { partitions: 1 << 14, flush_bytes: (300 << 14) / 256, ..Load::write_once() };
+    let load = WriteLoad { partitions: 1 << 14, flush_bytes: (300 << 14) / 256, ..WriteLoad::write_once() };
     let (ours, tiered) = (incremental(load, 256), Timeline::run(load, &mut SizeTiered::default(), 1));
     assert!(ours.write_amplification() < 1.15 * tiered.write_amplification(), "{ours:?}");
     let (ours, tiered) = (times_live(load, &ours), times_live(load, &tiered));
     assert!(ours < 1.1 && tiered > 1.6, "{ours:.2} times the space, size-tiered {tiered:.2}");
 
-    let load = Load { partitions: 1 << 14, flush_bytes: (300 << 14) / 36, ..Load::overwrite() };
+    let load = WriteLoad { partitions: 1 << 14, flush_bytes: (300 << 14) / 36, ..WriteLoad::overwrite() };
     let (ours, tiered) = (incremental(load, 120), Timeline::run(load, &mut SizeTiered::default(), 1));
     let (ours, tiered) = (times_live(load, &ours), times_live(load, &tiered));
     assert!(ours < 2.0 && tiered > 4.0, "{ours:.2} times the space, size-tiered {tiered:.2}");

@@ -85,7 +85,7 @@ proptest! {
         world.check_disjoint();
         let sstables = world.sstables();
         for plan in strategy.major(&world.view(&sstables), true) {
-            world.carry_out(&mut *strategy, &plan);
+            world.run_plan(&mut *strategy, &plan);
         }
         world.check_disjoint();
         let sstables = world.sstables();

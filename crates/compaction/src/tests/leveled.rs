@@ -103,7 +103,7 @@ fn what_is_not_free_is_gone_around() {
 }
 
 #[test]
-fn reads_come_first_when_level_zero_is_behind() {
+fn reads_come_first_when_level_zero_has_a_backlog() {
     let zero = vec!["1"; 33].join(", ");
     let table = Table::new(&format!("{zero}, {}", level(1, 11)));
     let plan = lcs().next(&table.view()).expect("a plan");

@@ -104,14 +104,14 @@ fn the_world_merges_purges_and_releases() {
         world.flush(&strategy, (0..10).map(|n| ((n * 10, 0), Cell::write(flush, n.into()))));
     }
     let plan = world.decide(&mut strategy).expect("four alike");
-    assert_eq!(world.carry_out(&mut strategy, &plan).len(), 1);
+    assert_eq!(world.run_plan(&mut strategy, &plan).len(), 1);
     assert_eq!((world.bytes(), world.totals.peak_bytes), (640 * MB, 50 * 64 * MB));
     world.flush(&strategy, [((50, 0), Cell::delete(world.now_us))]);
     assert_eq!((world.content().len(), world.sstables_of(50)), (9, 2));
     world.now_us += 864_001 * 1_000_000;
     let sstables = world.sstables();
     let plans = strategy.major(&world.view(&sstables), false);
-    world.carry_out(&mut strategy, &plans[0]);
+    world.run_plan(&mut strategy, &plans[0]);
     assert_eq!((world.bytes(), world.content().len()), (9 * 64 * MB, 9));
     assert_eq!(world.sstables()[0].last, *key(90));
 }

@@ -40,7 +40,7 @@ fn within_the_newest_window_by_sizes() {
 }
 
 #[test]
-fn a_closed_window_becomes_one_and_then_is_left_alone() {
+fn a_closed_window_is_merged_once() {
     let mut strategy = twcs();
     check(&mut strategy, "100 t1, 900 t2", "nothing");
     check(
@@ -86,7 +86,7 @@ fn of_a_closed_window_the_smallest_and_only_if_nothing_runs() {
 }
 
 #[test]
-fn what_has_expired_is_dropped_alone_every_so_often() {
+fn expired_sstables_are_dropped_alone_at_intervals() {
     let mut strategy = twcs();
     let mut table = Table::new("9 dies5 t1, 100 t301, 100 t302, 100 t303, 100 t304");
     check_on(&mut strategy, &table, "drop a: all in 1 has expired");
@@ -99,7 +99,7 @@ fn what_has_expired_is_dropped_alone_every_so_often() {
 }
 
 #[test]
-fn what_deletes_older_data_elsewhere_is_not_dropped_unless_so_told() {
+fn an_expired_sstable_that_shadows_older_data_is_dropped_only_on_request() {
     check(&mut twcs(), "9 dies5 t1-10, 9 t2-301", "nothing");
     let mut aggressive = twcs();
     aggressive.ignores_overlaps = true;
@@ -141,5 +141,5 @@ fn one_sstable_for_each_closed_window_and_none_for_expired_ones() {
     assert!(world.totals.compacted_bytes <= 2 * world.totals.flushed_bytes, "{:?}", world.totals);
     let plans = strategy.major(&world.view(&sstables), false);
     assert_eq!(plans.len(), 1);
-    assert_eq!(world.carry_out(&mut strategy, &plans[0]).len(), windows.len());
+    assert_eq!(world.run_plan(&mut strategy, &plans[0]).len(), windows.len());
 }

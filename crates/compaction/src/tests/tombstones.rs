@@ -91,7 +91,7 @@ proptest! {
         for sstable in indexed.iter().chain(rest) {
             let others = indexed.iter().filter(|other| other.id != sstable.id && other.overlaps(sstable));
             let least = others.map(|other| other.min_timestamp_us).min().unwrap_or(i64::MAX);
-            prop_assert_eq!(index.least_beside(sstable), least);
+            prop_assert_eq!(index.min_of_overlapping(sstable), least);
         }
     }
 }

@@ -32,7 +32,7 @@ fn scaling_parameters_and_sizes_are_parsed() {
 }
 
 #[test]
-fn so_many_of_similar_density_as_overlap() {
+fn as_many_of_similar_density_as_overlap() {
     check(&mut ucs("T4"), "10, 10, 10, 10", "merge a b c d: up to 4 overlap at level 0 of density");
     check(&mut ucs("T4"), "10, 10, 10", "nothing");
     check(&mut ucs("T4"), "10, 10, 10, 40", "nothing");
@@ -58,7 +58,7 @@ fn the_level_where_most_overlap_and_of_equals_the_lowest() {
 }
 
 #[test]
-fn what_overlaps_them_is_included_as_the_option_says() {
+fn overlapping_sstables_are_included_by_the_option() {
     let table = "10 0-99, 10 0-99, 8 0-79, 5 0-49, 4 60-99, 3 70-99";
     let mut strategy = ucs("T4");
     strategy.scaling = vec![Scaling(3)];

@@ -38,16 +38,20 @@ pub const WINDOWS_MAX: usize = 100;
 /// Limit of the windows of an explanation.
 const EXPLAINED_MAX: usize = 32;
 
+/// The strategy; see the head of this file.
 #[derive(Clone, Debug)]
 pub struct TimeWindow {
     /// Length of a window in microseconds.
     pub window_us: i64,
     /// The unit of the table's timestamps.
     pub timestamp: TimestampUnit,
+    /// Seconds between two searches for expired SSTables.
     pub expired_check_s: u32,
     /// Whether expired SSTables are dropped even if their tombstones delete data elsewhere.
     pub ignores_overlaps: bool,
+    /// The rule for the window that still gets writes.
     pub tiering: Tiering,
+    /// When an SSTable is rewritten for its tombstones alone.
     pub tombstones: TombstoneRules,
     /// The newest window ever seen.
     newest: i64,
@@ -66,6 +70,7 @@ pub enum TimestampUnit {
 }
 
 impl TimestampUnit {
+    /// Timestamps as CQL clients send them.
     pub const MICROSECONDS: Self = Self::PerSecond(1_000_000);
 
     /// Converts microseconds to this unit, rounding down; at least 1.
@@ -85,6 +90,7 @@ impl Default for TimeWindow {
 }
 
 impl TimeWindow {
+    /// The strategy with windows of this length and the defaults of all other options.
     pub fn new(window_us: i64) -> Self {
         Self {
             window_us: window_us.max(1),

@@ -46,11 +46,14 @@ pub enum Inclusion {
     Transitive,
 }
 
+/// The strategy; see the head of this file.
 #[derive(Clone, Debug)]
 pub struct Unified {
     /// By level, at least one; the last one applies to all higher levels.
     pub scaling: Vec<Scaling>,
+    /// Into how many parts of the ring the output of a level is cut.
     pub sharding: Sharding,
+    /// Which overlapping SSTables join a merge.
     pub inclusion: Inclusion,
     /// Maximum number of SSTables merged at one place; `None`: no limit.
     pub sstables_max: Option<usize>,
@@ -58,8 +61,11 @@ pub struct Unified {
     pub flush_bytes_override: Option<u64>,
     /// Estimate of the fraction of the bytes that remains after a merge.
     pub survival: f64,
+    /// Seconds between two searches for expired SSTables.
     pub expired_check_s: u32,
+    /// Whether expired SSTables are dropped even if their tombstones delete data elsewhere.
     pub ignores_overlaps: bool,
+    /// When an SSTable is rewritten for its tombstones alone.
     pub tombstones: TombstoneRules,
     pub(crate) flush_bytes: u64,
     pub(crate) checked_s: Option<u32>,

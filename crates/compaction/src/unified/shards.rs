@@ -15,10 +15,14 @@ const SHARDS_MAX: u64 = 1 << 16;
 /// ring.
 const SHARE_MIN: f64 = 1.0 / (1u64 << 48) as f64;
 
+/// Parameters of the number of parts (Cassandra: shards) into which the ring is cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sharding {
+    /// The number of parts of a small table.
     pub base_shards: u64,
+    /// The size of an SSTable that the number of parts aims at.
     pub target_sstable_bytes: u64,
+    /// The size below which SSTables are not cut further.
     pub min_sstable_bytes: u64,
     /// 0: the target size is kept and the number of SSTables grows; 1: the number is kept and SSTables grow.
     pub growth: f64,

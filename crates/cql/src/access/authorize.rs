@@ -9,12 +9,13 @@
 
 use std::sync::Arc;
 
-use catalog::{Catalog, ChangeKind, Permission, Resource, is_system_keyspace};
+use catalog::{Catalog, ChangeKind, Permission, Resource, Target, is_system_keyspace};
 use model::TableSchema;
 use protocol::CqlError;
 use syntax::Statement;
 use syntax::ast::QualifiedName;
 
+use crate::schema;
 use crate::select::SelectPlan;
 use crate::{ChangeSchema, Coordinator};
 
@@ -73,6 +74,22 @@ pub(crate) fn check_tables<C: Coordinator>(needs: &[TableNeed], coordinator: &C)
         }
     }
     Ok(())
+}
+
+/// Checks that the user may execute the functions that a statement calls.
+///
+/// # Errors
+/// The user lacks a permission.
+#[inline]
+pub(crate) fn check_functions<C: Coordinator>(
+    executes: &[Resource],
+    coordinator: &C,
+) -> Result<(), CqlError> {
+    if executes.is_empty() || !coordinator.checks_permissions() {
+        return Ok(());
+    }
+    let catalog = coordinator.catalog();
+    executes.iter().try_for_each(|resource| check(coordinator, &catalog, Permission::Execute, resource))
 }
 
 /// The variant of a SELECT that the user may see: with the values of masked columns, or with their masks.
@@ -144,9 +161,26 @@ pub(crate) fn check<C: Coordinator>(
     Err(denied(coordinator.user().as_deref(), permission, resource))
 }
 
-/// The permission that a schema statement needs, and the resource. `None`: the statement needs no permission,
+/// The permissions that a schema statement needs, and the resources. None: the statement needs no permission,
 /// checks permissions itself (roles), or is refused anyway (system keyspaces, a missing keyspace).
 pub(crate) fn required(
+    statement: &Statement,
+    in_use: Option<&str>,
+    catalog: &Catalog,
+) -> Vec<(Permission, Resource)> {
+    let needs = match statement {
+        Statement::CreateFunction(_)
+        | Statement::CreateAggregate(_)
+        | Statement::DropFunction(_)
+        | Statement::DropAggregate(_) => schema::function_permissions(statement, in_use, catalog),
+        other => required_one(other, in_use, catalog).into_iter().collect(),
+    };
+    // Changes of system keyspaces are refused whatever the permissions are.
+    let is_system = |resource: &Resource| resource.keyspace().is_some_and(is_system_keyspace);
+    needs.into_iter().filter(|(_, resource)| !is_system(resource)).collect()
+}
+
+fn required_one(
     statement: &Statement,
     in_use: Option<&str>,
     catalog: &Catalog,
@@ -173,6 +207,11 @@ pub(crate) fn required(
             let indexed = catalog.indexed_table(&keyspace(&drop.name)?, &drop.name.name.text)?;
             (Permission::Alter, Resource::table(&indexed.schema.keyspace, &indexed.schema.name))
         }
+        // These need several permissions.
+        Statement::CreateFunction(_)
+        | Statement::CreateAggregate(_)
+        | Statement::DropFunction(_)
+        | Statement::DropAggregate(_) => return None,
         // Statements on data are checked by `TableNeed`, statements on roles where they are executed.
         Statement::Select(_)
         | Statement::Insert(_)
@@ -183,9 +222,7 @@ pub(crate) fn required(
         | Statement::Access(_) => return None,
         Statement::Use(_) | Statement::Describe(_) | Statement::Unsupported(_) => return None,
     };
-    // Changes of system keyspaces are refused whatever the permissions are.
-    let is_system = resource.keyspace().is_some_and(is_system_keyspace);
-    (!is_system).then_some((permission, resource))
+    Some((permission, resource))
 }
 
 /// The resources that a statement creates, on which its user gets all permissions.
@@ -210,13 +247,25 @@ pub(crate) fn with_creator<C: Coordinator>(
     in_use: Option<&str>,
     change: ChangeSchema,
 ) -> ChangeSchema {
-    let created = created(statement, in_use);
+    let mut created = created(statement, in_use);
+    let is_function = matches!(statement, Statement::CreateFunction(_) | Statement::CreateAggregate(_));
     let Some(user) = coordinator.user().filter(|_| coordinator.checks_permissions()) else { return change };
-    if created.is_empty() {
+    if created.is_empty() && !is_function {
         return change;
     }
     Box::new(move |catalog| {
         let (catalog, changes) = change(catalog)?;
+        // The resource of a function has the types of its arguments, which only the change knows.
+        created.extend(changes.iter().filter_map(|change| match &change.target {
+            Target::Function { name, arguments } | Target::Aggregate { name, arguments } => {
+                Some(Resource::Function {
+                    keyspace: change.keyspace.clone(),
+                    name: name.clone(),
+                    arguments: arguments.clone(),
+                })
+            }
+            _ => None,
+        }));
         let is_new = changes.iter().any(|change| change.kind == ChangeKind::Created);
         // The role may have been dropped since its user logged in.
         if !is_new || catalog.access().role(&user).is_none() {

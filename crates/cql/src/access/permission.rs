@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use catalog::{Permission, Permissions, Resource};
 use model::types::CqlValue;
 use protocol::CqlError;
-use syntax::{Ident, Keyword, ResourceName};
+use syntax::{Ident, Keyword, ResourceName, TypeName};
 
 use super::{Actor, authorize, change, list};
-use crate::error::invalid;
+use crate::error::{from_catalog, invalid};
 use crate::schema::keyspace_of;
 use crate::{Coordinator, Outcome};
 
@@ -113,7 +113,7 @@ fn resource_of<C: Coordinator>(actor: &Actor<'_, C>, name: &ResourceName) -> Res
             Some(keyspace) => Resource::Function {
                 keyspace: keyspace.text.clone(),
                 name: name.name.text.clone(),
-                arguments: arguments.iter().map(ToString::to_string).collect(),
+                arguments: argument_types(actor, &keyspace.text, arguments)?,
             },
             // The spelling is Cassandra's.
             None => {
@@ -126,6 +126,19 @@ fn resource_of<C: Coordinator>(actor: &Actor<'_, C>, name: &ResourceName) -> Res
     })
 }
 
+/// The types of a function as its resource has them.
+fn argument_types<C: Coordinator>(
+    actor: &Actor<'_, C>,
+    keyspace: &str,
+    arguments: &[TypeName],
+) -> Result<Vec<String>, CqlError> {
+    let name = |ty: &TypeName| {
+        let ty = actor.catalog.parse_type(keyspace, &ty.to_string()).map_err(from_catalog)?;
+        Ok(ty.to_cql())
+    };
+    arguments.iter().map(name).collect()
+}
+
 fn exists<C: Coordinator>(actor: &Actor<'_, C>, resource: &Resource) -> bool {
     match resource {
         Resource::AllKeyspaces | Resource::AllRoles | Resource::AllFunctions => true,
@@ -134,8 +147,11 @@ fn exists<C: Coordinator>(actor: &Actor<'_, C>, resource: &Resource) -> bool {
         }
         Resource::Table { keyspace, name } => actor.catalog.table(keyspace, name).is_some(),
         Resource::Role(role) => actor.access().role(role).is_some(),
-        // User-defined functions are not supported.
-        Resource::Function { .. } => false,
+        Resource::Function { keyspace, .. } => {
+            let catalog = &actor.catalog;
+            catalog.functions(keyspace).any(|known| known.resource() == *resource)
+                || catalog.aggregates(keyspace).any(|known| known.resource() == *resource)
+        }
     }
 }
 

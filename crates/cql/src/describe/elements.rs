@@ -1,13 +1,19 @@
 //! Schema objects that can be described: their names, and the CQL that creates them.
 
 use catalog::{
-    Catalog, Internals, Keyspace, Table, describe_index, describe_keyspace, describe_table_with,
-    describe_type,
+    Catalog, Internals, Keyspace, Table, UserAggregate, UserFunction, describe_aggregate, describe_function,
+    describe_index, describe_keyspace, describe_table_with, describe_type, described_types,
 };
 use model::types::{CqlValue, UserType, push_identifier};
 use model::{CqlType, IndexDefinition};
 
 use crate::RowSet;
+
+fn identifier(name: &str) -> String {
+    let mut out = String::new();
+    push_identifier(&mut out, name);
+    out
+}
 
 #[derive(Clone, Copy)]
 pub(super) enum Element<'a> {
@@ -15,23 +21,28 @@ pub(super) enum Element<'a> {
     Table(&'a Table),
     Type(&'a UserType),
     Index(&'a Table, &'a IndexDefinition),
+    Function(&'a UserFunction),
+    Aggregate(&'a UserAggregate),
 }
 
 impl<'a> Element<'a> {
     /// Returns keyspace, kind and name of the object.
     fn names(self) -> [CqlValue; 3] {
+        if let Self::Function(UserFunction { keyspace, name, argument_types, .. })
+        | Self::Aggregate(UserAggregate { keyspace, name, argument_types, .. }) = self
+        {
+            let kind = if matches!(self, Self::Function(_)) { "function" } else { "aggregate" };
+            let name = format!("{}({})", identifier(name), described_types(argument_types));
+            return [identifier(keyspace), kind.to_string(), name].map(CqlValue::Text);
+        }
         let (keyspace, kind, name) = match self {
             Self::Keyspace(keyspace) => (&keyspace.name, "keyspace", &keyspace.name),
             Self::Table(table) => (&table.schema.keyspace, "table", &table.schema.name),
             Self::Type(user) => (&user.keyspace, "type", &user.name),
             Self::Index(table, index) => (&table.schema.keyspace, "index", &index.name),
+            Self::Function(_) | Self::Aggregate(_) => unreachable!("they were handled above"),
         };
-        let identifier = |name: &str| {
-            let mut out = String::new();
-            push_identifier(&mut out, name);
-            CqlValue::Text(out)
-        };
-        [identifier(keyspace), CqlValue::Text(kind.to_string()), identifier(name)]
+        [identifier(keyspace), kind.to_string(), identifier(name)].map(CqlValue::Text)
     }
 
     fn statement(self, internals: Internals) -> String {
@@ -40,14 +51,19 @@ impl<'a> Element<'a> {
             Self::Table(table) => describe_table_with(&table.schema, &table.settings, internals),
             Self::Type(user) => describe_type(user),
             Self::Index(table, index) => describe_index(&table.schema, index),
+            Self::Function(function) => describe_function(function),
+            Self::Aggregate(aggregate) => describe_aggregate(aggregate),
         }
     }
 }
 
-/// Returns the keyspace, its types, tables and indexes, in an order in which they can be created.
+/// Returns the keyspace, its types, functions, aggregates, tables and indexes, in an order in which they can
+/// be created.
 pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
+    elements.extend(catalog.functions(&keyspace.name).map(|function| Element::Function(function)));
+    elements.extend(catalog.aggregates(&keyspace.name).map(|aggregate| Element::Aggregate(aggregate)));
     elements.extend(catalog.tables(&keyspace.name).flat_map(|table| of_table(table)));
     elements
 }

@@ -42,7 +42,12 @@ pub fn describe(
         DescribeTarget::Types => {
             scope.list(|keyspace| catalog.types(keyspace).map(|user| Element::Type(user)).collect())
         }
-        DescribeTarget::Functions | DescribeTarget::Aggregates => scope.list(|_| vec![]),
+        DescribeTarget::Functions => scope.list(|keyspace| {
+            catalog.functions(keyspace).map(|function| Element::Function(function)).collect()
+        }),
+        DescribeTarget::Aggregates => scope.list(|keyspace| {
+            catalog.aggregates(keyspace).map(|aggregate| Element::Aggregate(aggregate)).collect()
+        }),
         DescribeTarget::Schema { full } => {
             let keyspaces =
                 catalog.keyspaces().filter(|keyspace| *full || !is_system_keyspace(&keyspace.name));
@@ -72,8 +77,22 @@ pub fn describe(
             invalid(format!("Table for existing index '{index}' not found in '{keyspace}'"))
         }
         DescribeTarget::MaterializedView(name) => scope.not_found("Materialized view", name),
-        DescribeTarget::Function(name) => scope.not_found("User defined function", name),
-        DescribeTarget::Aggregate(name) => scope.not_found("User defined aggregate", name),
+        DescribeTarget::Function(name) => {
+            let keyspace = scope.keyspace_of(name)?;
+            let known = catalog.functions(&keyspace.name).filter(|known| known.name == name.name.text);
+            match known.map(|function| Element::Function(function)).collect::<Vec<_>>() {
+                none if none.is_empty() => scope.not_found("User defined function", name),
+                found => statements(found),
+            }
+        }
+        DescribeTarget::Aggregate(name) => {
+            let keyspace = scope.keyspace_of(name)?;
+            let known = catalog.aggregates(&keyspace.name).filter(|known| known.name == name.name.text);
+            match known.map(|aggregate| Element::Aggregate(aggregate)).collect::<Vec<_>>() {
+                none if none.is_empty() => scope.not_found("User defined aggregate", name),
+                found => statements(found),
+            }
+        }
         DescribeTarget::Any(name) => statements(scope.any(name)?),
     }
 }

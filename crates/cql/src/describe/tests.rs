@@ -102,7 +102,7 @@ fn a_cluster_is_described() {
 }
 
 #[test]
-fn what_is_not_there_is_said_in_cassandras_words() {
+fn missing_names_have_cassandras_errors() {
     let catalog = session().catalog;
     for (in_use, text, expect) in [
         (None, "DESCRIBE KEYSPACE no", "'no' not found in keyspaces"),

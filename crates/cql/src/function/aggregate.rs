@@ -1,14 +1,18 @@
-//! The aggregate functions `count`, `min`, `max`, `sum` and `avg`.
+//! The aggregate functions `count`, `min`, `max`, `sum` and `avg`, and those that users define.
 //!
 //! Nulls are ignored. Sums of integers wrap around within their type. Averages are computed without a size
 //! limit and truncated towards zero. Without rows, `min` and `max` are null and the other functions are zero.
 //! Source: Cassandra 4.1 `cql3/functions/AggregateFcts.java`.
 
+use std::sync::Arc;
+
+use catalog::{Scripts, UserAggregate};
 use model::CqlType;
 use num_bigint::BigInt;
 use protocol::CqlError;
 
 use super::number::{Decimal, Number, is_numeric};
+use super::user::UserAggregation;
 
 /// An aggregate function for values of one type.
 #[derive(Clone, Debug)]
@@ -18,13 +22,14 @@ pub struct Aggregate {
     pub result: CqlType,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Kind {
     Count,
     Min,
     Max,
     Sum,
     Avg,
+    User(UserAggregation),
 }
 
 /// The intermediate state of an aggregate.
@@ -34,6 +39,8 @@ pub struct Accumulator {
     count: i64,
     best: Option<Vec<u8>>,
     sum: Sum,
+    /// State of a user-defined aggregate.
+    state: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -53,7 +60,13 @@ impl Aggregate {
         Self { kind: Kind::Count, of: CqlType::Empty, result: CqlType::BigInt }
     }
 
-    /// Whether the name is that of an aggregate.
+    /// Returns an aggregate that a user has defined.
+    pub fn user(aggregate: &Arc<UserAggregate>, scripts: Option<&Scripts>) -> Self {
+        let user = UserAggregation::new(aggregate, scripts);
+        Self { of: CqlType::Empty, result: user.result().clone(), kind: Kind::User(user) }
+    }
+
+    /// Whether the name is that of a built-in aggregate.
     pub fn is_name(name: &str) -> bool {
         matches!(name, "count" | "min" | "max" | "sum" | "avg")
     }
@@ -80,21 +93,30 @@ impl Aggregate {
             CqlType::Decimal => Sum::Decimals(Decimal { unscaled: zero(), scale: 0 }),
             _ => Sum::Integers(zero()),
         };
-        Accumulator { aggregate: self.clone(), count: 0, best: None, sum }
+        let state = match &self.kind {
+            Kind::User(user) => user.start(),
+            _ => None,
+        };
+        Accumulator { aggregate: self.clone(), count: 0, best: None, sum, state }
     }
 }
 
 impl Accumulator {
-    /// Adds the value of a row.
-    pub fn add(&mut self, value: Option<&[u8]>) -> Result<(), CqlError> {
-        let Some(value) = value else { return Ok(()) };
+    /// Adds the values of a row: one, or as many as a user-defined aggregate has arguments.
+    pub fn add(&mut self, values: &[Option<&[u8]>]) -> Result<(), CqlError> {
+        if let Kind::User(user) = &self.aggregate.kind {
+            self.state = user.next(self.state.take(), values)?;
+            return Ok(());
+        }
+        let [Some(value)] = *values else { return Ok(()) };
         let ty = if self.aggregate.of.is_counter() { &CqlType::BigInt } else { &self.aggregate.of };
-        match self.aggregate.kind {
+        match &self.aggregate.kind {
+            Kind::User(_) => {}
             Kind::Count => self.count += 1,
             kind @ (Kind::Min | Kind::Max) => {
                 let better = self.best.as_ref().is_none_or(|best| {
                     let order = ty.compare(value, best);
-                    if kind == Kind::Min { order.is_lt() } else { order.is_gt() }
+                    if matches!(kind, Kind::Min) { order.is_lt() } else { order.is_gt() }
                 });
                 if better {
                     self.best = Some(value.to_vec());
@@ -113,7 +135,8 @@ impl Accumulator {
     /// Returns the serialized result; `None` is null.
     pub fn finish(self) -> Result<Option<Vec<u8>>, CqlError> {
         let result = &self.aggregate.result;
-        match self.aggregate.kind {
+        match &self.aggregate.kind {
+            Kind::User(user) => user.finish(self.state),
             Kind::Count => Ok(Some(self.count.to_be_bytes().to_vec())),
             Kind::Min | Kind::Max => Ok(self.best),
             Kind::Sum => self.sum.total().write(result).map(Some),

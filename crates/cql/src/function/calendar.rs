@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_behind_the_31st_of_january_is_the_end_of_february() {
+    fn a_month_after_the_31st_of_january_is_the_end_of_february() {
         let january = days_of_civil(2024, 1, 31) * MS_PER_DAY + 5;
         let month = Duration { months: 1, days: 0, nanoseconds: 0 };
         let moved = plus(&CqlType::Timestamp, &january.to_be_bytes(), month, 1).expect("in range");

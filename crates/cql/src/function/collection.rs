@@ -69,7 +69,7 @@ fn folded(name: &str, ty: &CqlType) -> Option<Signature> {
     Some(Signature::new(name, [ty.clone()], aggregate.result.clone(), move |args| {
         let mut accumulator = aggregate.start();
         for element in CollectionIter::new(args[0])? {
-            accumulator.add(element?)?;
+            accumulator.add(&[element?])?;
         }
         accumulator.finish()
     }))

@@ -210,7 +210,7 @@ mod tests {
 
     /// Expected values are those of Cassandra 5.0.
     #[test]
-    fn as_many_digits_as_the_peers_give() {
+    fn as_many_digits_as_cassandra_prints() {
         check(exp, "0", "1", 0);
         check(exp, "1", "27182818284590452353602874713527", 31);
         check(exp, "-1", "36787944117144232159552377016146", 32);

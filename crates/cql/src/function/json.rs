@@ -43,6 +43,7 @@ pub fn to_json(name: &str, args: &[Option<CqlType>]) -> Option<Vec<Signature>> {
         result: CqlType::Text,
         is_pure: true,
         run: Arc::new(run),
+        user: None,
     }])
 }
 

@@ -107,7 +107,7 @@ fn of(
     run: impl Fn(Args<'_, '_>) -> Result<Option<Vec<u8>>, CqlError> + Send + Sync + 'static,
 ) -> Signature {
     let run = Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| run(args));
-    Signature { name: name.into(), args, result, is_pure: true, run }
+    Signature { name: name.into(), args, result, is_pure: true, run, user: None }
 }
 
 /// Returns the value that masks any value of the type.

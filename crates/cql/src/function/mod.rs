@@ -12,6 +12,7 @@
 //! | `toJson`, `fromJson` | `json.rs` |
 //! | functions that mask values | `mask.rs` |
 //! | aggregate functions | `aggregate.rs` |
+//! | user-defined functions and aggregates | `user.rs` |
 //!
 //! A function returns null if an argument is null, except for the functions that mask values. Calls with
 //! constant arguments are evaluated when the statement is prepared, except for functions such as `now()`
@@ -35,6 +36,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 mod time;
+mod user;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -48,9 +50,10 @@ pub use mask::Masker;
 pub use number::is_numeric;
 pub use resolve::Arg;
 use resolve::Signature;
+pub use user::{DISABLED, is_defined};
 
 use crate::error::invalid;
-use crate::term::{Call, Env, Expr, Planner, SELECTION, Value};
+use crate::term::{Call, Env, Expr, Planner, SELECTION, UserCall, Value};
 use protocol::CqlError;
 use syntax::{ArithmeticOp, QualifiedName, Term, TypeName};
 
@@ -66,7 +69,7 @@ pub fn prepare(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = resolve_term(planner, term, wanted)?;
-    apply(planner, &signature, arguments(term), Place::Term)
+    apply(planner, &signature, arguments(term), CallSite::Term)
 }
 
 /// Returns the type of a call, a cast or an arithmetic term, independent of its place.
@@ -89,13 +92,23 @@ pub fn can_be(planner: &Planner<'_>, term: &Term, ty: &CqlType) -> Result<bool, 
 }
 
 /// Returns the term's description for error messages.
-pub fn describe(term: &Term) -> String {
+pub fn describe(planner: &Planner<'_>, term: &Term) -> String {
     match term {
+        Term::Call { name, .. } if name.keyspace.is_none() && user::is_defined(planner, &name.name.text) => {
+            format!("function {}.{}", planner.keyspace, name.name.text)
+        }
         Term::Call { name, .. } => format!("function {}", resolve::full_name(&written(name))),
         Term::Cast { ty, .. } => format!("a cast to {ty}"),
         Term::Arithmetic { op, .. } => format!("operation {}", op.symbol()),
         _ => "a negation".to_string(),
     }
+}
+
+/// A call in a selection.
+pub enum Called {
+    Value(Expr, CqlType),
+    /// A user-defined aggregate and its arguments.
+    Aggregate(Aggregate, Vec<Expr>),
 }
 
 /// Prepares a call in a selection. Each argument is a term or an already prepared expression. Errors call the
@@ -108,9 +121,18 @@ pub fn call(
     name: &QualifiedName,
     args: Vec<Arg<'_>>,
     names: &[String],
-) -> Result<(Expr, CqlType), CqlError> {
+) -> Result<Called, CqlError> {
     let signature = resolve::call(planner, name, &args, names, None)?;
-    apply(planner, &signature, args, Place::Selection)
+    if let Some(UserCall::Aggregate(aggregate)) = &signature.user {
+        planner.calls.extend(signature.user.clone());
+        let aggregate = Aggregate::user(aggregate, planner.catalog.scripts());
+        return Ok(Called::Aggregate(
+            aggregate,
+            arguments_of(planner, &signature, args, CallSite::Selection)?,
+        ));
+    }
+    let (expr, ty) = apply(planner, &signature, args, CallSite::Selection)?;
+    Ok(Called::Value(expr, ty))
 }
 
 /// Prepares `CAST(arg AS ty)` in a selection.
@@ -125,7 +147,7 @@ pub fn cast(planner: &mut Planner<'_>, arg: Arg<'_>, ty: &TypeName) -> Result<(E
         }
     }
     let signature = resolve_cast(planner, &arg, ty)?;
-    apply(planner, &signature, vec![arg], Place::Selection)
+    apply(planner, &signature, vec![arg], CallSite::Selection)
 }
 
 /// Prepares `left op right` in a selection. Error messages call the operands by `names`.
@@ -139,7 +161,7 @@ pub fn arithmetic(
     names: [&str; 2],
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve(planner, op, &args, names, None)?;
-    apply(planner, &signature, args.into(), Place::Selection)
+    apply(planner, &signature, args.into(), CallSite::Selection)
 }
 
 /// Prepares `-arg` in a selection.
@@ -152,7 +174,7 @@ pub fn negate(
     wanted: Option<&CqlType>,
 ) -> Result<(Expr, CqlType), CqlError> {
     let signature = arithmetic::resolve_negate(planner, &arg, wanted)?;
-    apply(planner, &signature, vec![arg], Place::Selection)
+    apply(planner, &signature, vec![arg], CallSite::Selection)
 }
 
 /// Prepares the mask of a column of type `column`. Returns it with the type of its results; `None` if the
@@ -169,10 +191,10 @@ pub fn column_mask(
     let mut args = vec![Arg::Typed(Expr::Input(0), column.without_reversed().clone())];
     args.extend(arguments.iter().map(Arg::of));
     let signature = resolve::call(planner, name, &args, &[], None)?;
-    if !mask::is_mask(&name.name.text) {
+    if signature.user.is_some() || !mask::is_mask(&name.name.text) {
         return Ok(None);
     }
-    let (expr, result) = apply(planner, &signature, args, Place::Term)?;
+    let (expr, result) = apply(planner, &signature, args, CallSite::Term)?;
     let Expr::Call(call) = expr else {
         return Err(CqlError::Server(format!("the mask {} is no call", signature.name)));
     };
@@ -190,6 +212,12 @@ pub fn column_mask(
 pub fn current_timestamp() -> Expr {
     let signature = time::current_timestamp("currenttimestamp");
     Expr::Call(Call { name: signature.name, args: vec![], run: signature.run })
+}
+
+/// Whether a built-in function or aggregate has this name.
+pub fn is_built_in(planner: &Planner<'_>, name: &str) -> bool {
+    let takes = |count: usize| native::overloads(planner, name, &vec![None; count]).is_some();
+    Aggregate::is_name(name) || json::is_from_json(name) || (0..4).any(takes)
 }
 
 /// Builds a call of an internal function, such as an element of a map or a field of a UDT.
@@ -234,7 +262,9 @@ fn arguments(term: &Term) -> Vec<Arg<'_>> {
 fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) -> Result<Signature, CqlError> {
     let args = arguments(term);
     match term {
-        Term::Call { name, .. } => resolve::call(planner, name, &args, &[], wanted),
+        Term::Call { name, .. } => {
+            resolve::call(planner, name, &args, &[], wanted).and_then(resolve::expect_function)
+        }
         Term::Cast { ty, .. } => resolve_cast(planner, &args[0], ty),
         Term::Arithmetic { op, left, right, .. } => {
             let names = [left.to_string(), right.to_string()];
@@ -256,38 +286,52 @@ fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<S
     }
 }
 
-/// The name as written in the text: `ks.f` or `f`.
+/// The name as written in the text: `ks.f` or `f`. A keyspace that `select/qualified.rs` has added is left
+/// out.
 fn written(name: &QualifiedName) -> String {
     match &name.keyspace {
-        Some(keyspace) => format!("{}.{}", keyspace.text, name.name.text),
-        None => name.name.text.clone(),
+        Some(keyspace) if keyspace.span.start != name.name.span.start => {
+            format!("{}.{}", keyspace.text, name.name.text)
+        }
+        _ => name.name.text.clone(),
     }
 }
 
 /// The clause that contains a call. It determines the names of bind markers in the call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CallSite {
     Term,
     Selection,
 }
 
-fn apply(
+fn arguments_of(
     planner: &mut Planner<'_>,
     signature: &Signature,
     args: Vec<Arg<'_>>,
-    place: Place,
-) -> Result<(Expr, CqlType), CqlError> {
+    place: CallSite,
+) -> Result<Vec<Expr>, CqlError> {
     let mut prepared = Vec::with_capacity(args.len());
     for (number, (arg, ty)) in args.into_iter().zip(&signature.args).enumerate() {
         prepared.push(match arg {
             Arg::Typed(expr, _) => expr,
-            Arg::Term(term) if place == Place::Selection => planner.term(&term, SELECTION, ty)?,
+            Arg::Term(term) if place == CallSite::Selection => planner.term(&term, SELECTION, ty)?,
             Arg::Term(term) => {
                 let name = format!("arg{number}({})", resolve::full_name(&signature.name));
                 planner.term(&term, &name, ty)?
             }
         });
     }
+    Ok(prepared)
+}
+
+fn apply(
+    planner: &mut Planner<'_>,
+    signature: &Signature,
+    args: Vec<Arg<'_>>,
+    place: CallSite,
+) -> Result<(Expr, CqlType), CqlError> {
+    let prepared = arguments_of(planner, signature, args, place)?;
+    planner.calls.extend(signature.user.clone());
     let foldable = signature.is_pure && prepared.iter().all(Expr::is_constant);
     let call = Call { name: signature.name.clone(), args: prepared, run: signature.run.clone() };
     let mut expr = Expr::Call(call);

@@ -115,7 +115,7 @@ impl Planner<'_> {
                 if !is_assignable(ty, &found) {
                     return invalid!(
                         "Type error: cannot assign result of {} (type {}) to {name} (type {})",
-                        super::describe(term),
+                        super::describe(self, term),
                         found.to_cql(),
                         ty.to_cql()
                     );

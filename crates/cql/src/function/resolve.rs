@@ -9,9 +9,9 @@ use model::CqlType;
 use protocol::CqlError;
 use syntax::{QualifiedName, Term};
 
-use super::{Aggregate, collection, json, native, with_values, written};
+use super::{Aggregate, collection, json, native, user, with_values, written};
 use crate::error::invalid;
-use crate::term::{Env, Expr, Planner, ScalarFunction, is_assignable, literal_fits};
+use crate::term::{Env, Expr, Planner, ScalarFunction, UserCall, is_assignable, literal_fits};
 
 /// An argument: a term without a fixed type, or an expression with its type.
 #[derive(Clone, Debug)]
@@ -117,6 +117,8 @@ pub struct Signature {
     /// Whether equal arguments always give equal results.
     pub is_pure: bool,
     pub run: Arc<ScalarFunction>,
+    /// The definition of a user-defined function.
+    pub user: Option<UserCall>,
 }
 
 impl Signature {
@@ -129,7 +131,7 @@ impl Signature {
     ) -> Self {
         let run =
             Arc::new(move |_: &Env<'_>, args: &[Option<Cow<'_, [u8]>>]| with_values(args, |args| run(args)));
-        Self { name: name.into(), args: args.into(), result, is_pure: true, run }
+        Self { name: name.into(), args: args.into(), result, is_pure: true, run, user: None }
     }
 
     /// Builds a function of the execution, such as `now()`, without arguments.
@@ -139,12 +141,22 @@ impl Signature {
         run: impl Fn(&Env<'_>) -> Vec<u8> + Send + Sync + 'static,
     ) -> Self {
         let run = Arc::new(move |env: &Env<'_>, _: &[Option<Cow<'_, [u8]>>]| Ok(Some(run(env))));
-        Self { name: name.into(), args: vec![], result, is_pure: false, run }
+        Self { name: name.into(), args: vec![], result, is_pure: false, run, user: None }
     }
 
     fn describe(&self) -> String {
         let args: Vec<String> = self.args.iter().map(CqlType::to_cql).collect();
         format!("{} : ({}) -> {}", self.name, args.join(", "), self.result.to_cql())
+    }
+}
+
+/// Refuses an aggregate where only a function can be called.
+pub fn expect_function(signature: Signature) -> Result<Signature, CqlError> {
+    match signature.user {
+        Some(UserCall::Aggregate(_)) => {
+            invalid!("Aggregation function are not supported in the where clause")
+        }
+        _ => Ok(signature),
     }
 }
 
@@ -165,10 +177,11 @@ pub fn call(
     names: &[String],
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
+    let own = user::overloads(planner, name);
     let known = match &name.keyspace {
         Some(keyspace) if keyspace.text != "system" => None,
         _ if json::is_from_json(&name.name.text) => Some(json::from_json(&name.name.text, wanted)?),
-        _ if Aggregate::is_name(&name.name.text) => {
+        _ if own.is_empty() && Aggregate::is_name(&name.name.text) => {
             return invalid!("Aggregation function are not supported in the where clause");
         }
         _ => {
@@ -191,10 +204,11 @@ pub fn call(
             native::overloads(planner, &name.name.text, &types)
         }
     };
-    match known {
-        Some(overloads) => pick(planner, &written(name), overloads, (args, names), wanted),
-        None => invalid!("Unknown function '{}'", written(name)),
+    let overloads: Vec<Signature> = own.into_iter().chain(known.into_iter().flatten()).collect();
+    if overloads.is_empty() {
+        return invalid!("Unknown function '{}'", written(name));
     }
+    pick(planner, &written(name), overloads, (args, names), wanted)
 }
 
 /// Chooses the overload; see the head of this file.
@@ -206,7 +220,7 @@ pub fn pick(
     wanted: Option<&CqlType>,
 ) -> Result<Signature, CqlError> {
     if let [only] = &overloads[..] {
-        let full_name = full_name(name);
+        let full_name = full_name(&only.name);
         if only.args.len() != args.len() {
             return invalid!(
                 "Invalid number of arguments in call to function {full_name}: {} required but {} provided",

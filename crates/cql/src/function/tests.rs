@@ -35,7 +35,7 @@ fn check(text: &str, ty: &CqlType, expected: &str) {
 }
 
 #[test]
-fn a_function_of_one_kind_says_which_argument_is_wrong() {
+fn an_error_of_a_function_of_one_kind_names_the_argument() {
     assert_eq!(
         evaluate("textAsBlob(1)", &CqlType::Blob),
         Err("Type error: 1 cannot be passed as argument 0 of function system.textasblob of type text".into())

@@ -194,11 +194,11 @@ fn contained(name: &str, ty: &CqlType, op: CompareOp) -> Result<(String, CqlType
 pub struct BoundCondition {
     /// The row of EXISTS, NOT EXISTS, and conditions on columns that are not static.
     pub at: RowAt,
-    asked: Asked,
+    requirement: Requirement,
 }
 
 #[derive(Clone, Debug)]
-enum Asked {
+enum Requirement {
     Exists,
     NotExists,
     Columns(Vec<Comparison>),
@@ -219,29 +219,31 @@ struct Comparison {
 impl BoundCondition {
     /// Evaluates the values of a condition on the row `at`.
     pub fn bind(condition: &Condition, at: RowAt, env: &Env<'_>) -> Result<Self, CqlError> {
-        let asked = match condition {
-            Condition::Exists => Asked::Exists,
-            Condition::NotExists => Asked::NotExists,
+        let requirement = match condition {
+            Condition::Exists => Requirement::Exists,
+            Condition::NotExists => Requirement::NotExists,
             Condition::Columns(columns) => {
                 let bound = columns.iter().map(|condition| Comparison::bind(condition, env));
-                Asked::Columns(bound.collect::<Result<_, _>>()?)
+                Requirement::Columns(bound.collect::<Result<_, _>>()?)
             }
         };
-        Ok(Self { at, asked })
+        Ok(Self { at, requirement })
     }
 
     /// Checks whether a batch may have this condition and `other`, which is on the same row.
     pub fn agrees_with(&self, other: &Self) -> Result<(), CqlError> {
         const MIXED: &str = "Cannot mix IF conditions and IF NOT EXISTS for the same row";
-        match (&self.asked, &other.asked) {
-            (Asked::Exists, Asked::NotExists) | (Asked::NotExists, Asked::Exists) => {
+        match (&self.requirement, &other.requirement) {
+            (Requirement::Exists, Requirement::NotExists) | (Requirement::NotExists, Requirement::Exists) => {
                 invalid!("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row")
             }
-            (Asked::Columns(_), Asked::NotExists) | (Asked::NotExists, Asked::Columns(_)) => {
+            (Requirement::Columns(_), Requirement::NotExists)
+            | (Requirement::NotExists, Requirement::Columns(_)) => {
                 invalid!("{MIXED}")
             }
             // Cassandra returns the same error for both.
-            (Asked::Columns(_), Asked::Exists) | (Asked::Exists, Asked::Columns(_)) => {
+            (Requirement::Columns(_), Requirement::Exists)
+            | (Requirement::Exists, Requirement::Columns(_)) => {
                 invalid!("{MIXED}")
             }
             _ => Ok(()),
@@ -251,10 +253,10 @@ impl BoundCondition {
     /// Whether the condition holds for the page that was read from its partition.
     pub fn holds(&self, schema: &TableSchema, page: &Page) -> bool {
         let row = self.at.find(schema, page);
-        match &self.asked {
-            Asked::Exists => row.is_some(),
-            Asked::NotExists => row.is_none(),
-            Asked::Columns(comparisons) => comparisons.iter().all(|comparison| {
+        match &self.requirement {
+            Requirement::Exists => row.is_some(),
+            Requirement::NotExists => row.is_none(),
+            Requirement::Columns(comparisons) => comparisons.iter().all(|comparison| {
                 let row = match comparison.column.kind {
                     ColumnKind::Static => RowAt::Static.find(schema, page),
                     ColumnKind::Regular => row,

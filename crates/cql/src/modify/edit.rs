@@ -10,7 +10,7 @@ use protocol::CqlError;
 use reader::Page;
 use syntax::ArithmeticOp;
 
-use super::write::{Moment, RowAt};
+use super::write::{RowAt, WriteContext};
 use crate::error::invalid;
 use crate::function;
 
@@ -58,8 +58,8 @@ pub struct CounterNode {
 }
 
 impl Edit {
-    pub fn new(at: RowAt, column: &Column, kind: EditKind, moment: &Moment<'_>) -> Self {
-        let Moment { timestamp_us, ttl_s, now_s, .. } = *moment;
+    pub fn new(at: RowAt, column: &Column, kind: EditKind, context: &WriteContext<'_>) -> Self {
+        let WriteContext { timestamp_us, ttl_s, now_s, .. } = *context;
         Self { at, column: column.clone(), kind, timestamp_us, ttl_s, now_s }
     }
 

@@ -21,7 +21,7 @@ use super::plan::ModifyPlan;
 use super::reply::Reply;
 use super::target::Rows;
 use super::using::Using;
-use super::write::{self, Moment, PartitionWrite, RowAt, Writes};
+use super::write::{self, PartitionWrite, RowAt, WriteContext, Writes};
 use super::{index_limits, json};
 use crate::error::invalid;
 use crate::term::Env;
@@ -129,8 +129,8 @@ fn usual<C: Host>(
     let clock = || coordinator.timestamp_us();
     let paths = ListPaths::new(&clock, &random);
     let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
-    match moment(change, env, &paths, execution, || base_us(coordinator, execution, false)) {
-        Ok(moment) => write::one_row(change, &moment),
+    match context(change, env, &paths, execution, || base_us(coordinator, execution, false)) {
+        Ok(context) => write::one_row(change, &context),
         Err(error) => Some(Err(error)),
     }
 }
@@ -145,16 +145,16 @@ fn base_us<C: Host>(coordinator: &C, execution: &Execution<'_>, is_conditional: 
 }
 
 #[inline]
-fn moment<'a>(
+fn context<'a>(
     change: &Change,
     env: Env<'a>,
     paths: &'a ListPaths<'a>,
     execution: &Execution<'_>,
     base_us: impl FnOnce() -> i64,
-) -> Result<Moment<'a>, CqlError> {
+) -> Result<WriteContext<'a>, CqlError> {
     let now_s = execution.now_s();
     let timestamp_us = change.using.timestamp_us(&env, base_us)?;
-    Ok(Moment {
+    Ok(WriteContext {
         env,
         paths,
         timestamp_us,
@@ -194,11 +194,11 @@ impl<C: Coordinator> Request<'_, C> {
             let env = Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
             let base_us =
                 || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
-            let mut moment = moment(change, env, &paths, self.execution, base_us)?;
+            let mut context = context(change, env, &paths, self.execution, base_us)?;
             if is_conditional && self.parts.len() > 1 {
                 // As in Cassandra, data that a conditional batch writes survives the batch's own deletions of
                 // partitions and ranges, but not its deletions of rows and collections.
-                moment.deletion_us -= 1;
+                context.deletion_us -= 1;
                 if let Rows::Keys(keys) = change.target.rows(&change.schema, &env)?
                     && keys.len() > 1
                 {
@@ -207,7 +207,7 @@ impl<C: Coordinator> Request<'_, C> {
                     );
                 }
             }
-            write::add(change, &moment, &mut writes)?;
+            write::add(change, &context, &mut writes)?;
             if let Some(condition) = &change.condition {
                 let at = match change.target.rows(&change.schema, &env)? {
                     _ if condition.is_only_static() => RowAt::Static,
@@ -305,7 +305,8 @@ fn counts(write: &PartitionWrite) -> bool {
     write.edits.iter().any(|edit| matches!(edit.kind, EditKind::Count(_)))
 }
 
-/// Raises the timestamps of a decided write above those of the rows that were read and of earlier decisions.
+/// Raises the timestamps of a decided write above those of the rows and deletions that were read, and of
+/// earlier decisions.
 /// The write's timestamp was drawn before the partition was locked, possibly from another shard's clock.
 /// Without the change, a decision made since then could have a newer timestamp and shadow the write, although
 /// the client was answered that the write was applied. The wall clock may also have been set back.
@@ -314,7 +315,7 @@ fn make_youngest(mutation: &mut Mutation, drawn_us: Option<i64>, page: &Page, lo
     let rows = page.partitions.iter().flat_map(|partition| {
         std::iter::once(&partition.static_row).chain(partition.rows.iter().map(|row| &row.row))
     });
-    let newest_us = rows.map(Row::newest_timestamp_us).max().unwrap_or(i64::MIN);
+    let newest_us = rows.map(Row::newest_timestamp_us).max().max(page.newest_deletion_us).unwrap_or(i64::MIN);
     let wanted_us = locked_us.max(newest_us.saturating_add(1));
     if wanted_us > drawn_us && !broken::is("decision_youngest") {
         mutation.partition.make_younger(wanted_us - drawn_us);

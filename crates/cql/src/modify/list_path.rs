@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_stands_behind_what_is_prepended_and_later_writes_stand_further_out() {
+    fn appended_elements_come_after_prepended_ones_and_later_writes_further_out() {
         let now = 1_700_000_000_000_000;
         let at = |us: i64| {
             let clock = move || us;

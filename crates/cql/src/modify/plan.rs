@@ -9,7 +9,7 @@ use super::batch;
 use super::change::{Change, table_name, table_of};
 use super::reply::Reply;
 use super::using::Using;
-use crate::term::{Env, Planner};
+use crate::term::{Env, Planner, UserCall};
 
 /// Plan of INSERT, UPDATE, DELETE or BATCH. It is immutable, and valid until the schema of one of its tables
 /// changes.
@@ -20,6 +20,8 @@ pub struct ModifyPlan {
     pub(super) batch: Option<(BatchKind, Using)>,
     pub(super) reply: Option<Reply>,
     markers: Vec<ColumnSpec>,
+    /// The user-defined functions that the statement calls.
+    calls: Vec<UserCall>,
     partition_markers: Option<Vec<u16>>,
 }
 
@@ -44,6 +46,7 @@ pub fn prepare(
         changes: vec![change],
         batch: None,
         markers: planner.markers.finish()?,
+        calls: planner.calls,
     })
 }
 
@@ -75,6 +78,7 @@ pub fn prepare_batch(
         partition_markers: all.first().filter(|_| is_of_one_table).and_then(|first| partition_markers(first)),
         batch: Some((statement.kind, using)),
         markers: planner.markers.finish()?,
+        calls: planner.calls,
         changes,
     })
 }
@@ -103,6 +107,11 @@ impl ModifyPlan {
     /// Metadata of the bind markers, for clients.
     pub fn markers(&self) -> &[ColumnSpec] {
         &self.markers
+    }
+
+    /// The user-defined functions that the statement calls.
+    pub fn calls(&self) -> &[UserCall] {
+        &self.calls
     }
 
     /// Index of the bind marker for each partition key column; `None` if clients cannot compute the partition

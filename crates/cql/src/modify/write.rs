@@ -24,7 +24,7 @@ use crate::term::{Env, Expr, Value};
 
 /// Values and times with which a write is built.
 #[derive(Clone, Copy)]
-pub struct Moment<'a> {
+pub struct WriteContext<'a> {
     pub env: Env<'a>,
     pub paths: &'a ListPaths<'a>,
     pub timestamp_us: i64,
@@ -81,7 +81,7 @@ impl RowAt {
     }
 }
 
-impl Moment<'_> {
+impl WriteContext<'_> {
     fn cell(&self, value: impl Into<SmallBytes>) -> Cell {
         match self.ttl_s {
             0 => Cell::live(self.timestamp_us, value),
@@ -124,17 +124,17 @@ impl Moment<'_> {
 /// Builds the mutation in the usual case: the change writes one row with a complete key and reads nothing.
 /// `None` for any other change.
 #[inline]
-pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, CqlError>> {
+pub fn one_row(change: &Change, context: &WriteContext<'_>) -> Option<Result<Mutation, CqlError>> {
     if !change.is_one_row {
         return None;
     }
-    let (schema, env) = (&change.schema, &moment.env);
+    let (schema, env) = (&change.schema, &context.env);
     let build = || {
         let mut mutation = Mutation::new(schema.clone(), change.target.partition(schema, env)?);
         let Rows::Keys(keys) = change.target.rows(schema, env)? else { return Ok(mutation) };
-        let mut row = row_of(change, &change.row_ops, moment, |_, _| Ok(()))?;
+        let mut row = row_of(change, &change.row_ops, context, |_, _| Ok(()))?;
         if change.has_liveness() {
-            row.liveness = moment.liveness();
+            row.liveness = context.liveness();
         }
         if let (Some(key), false) = (keys.into_iter().next(), row.is_empty()) {
             mutation.partition.push_row(schema, ClusteringRow { key, row });
@@ -145,11 +145,11 @@ pub fn one_row(change: &Change, moment: &Moment<'_>) -> Option<Result<Mutation, 
 }
 
 /// Adds the writes of a change to `writes`, one for each partition.
-pub fn add(change: &Change, moment: &Moment<'_>, writes: &mut Writes) -> Result<(), CqlError> {
+pub fn add(change: &Change, context: &WriteContext<'_>, writes: &mut Writes) -> Result<(), CqlError> {
     let schema = &*change.schema;
-    let rows = change.target.rows(schema, &moment.env)?;
-    for key in change.target.partitions(schema, &moment.env)? {
-        partition(change, &rows, moment, writes.of(&change.schema, key))?;
+    let rows = change.target.rows(schema, &context.env)?;
+    for key in change.target.partitions(schema, &context.env)? {
+        partition(change, &rows, context, writes.of(&change.schema, key))?;
     }
     Ok(())
 }
@@ -157,13 +157,13 @@ pub fn add(change: &Change, moment: &Moment<'_>, writes: &mut Writes) -> Result<
 fn partition(
     change: &Change,
     rows: &Rows,
-    moment: &Moment<'_>,
+    context: &WriteContext<'_>,
     write: &mut PartitionWrite,
 ) -> Result<(), CqlError> {
     let schema = &*change.schema;
     let PartitionWrite { mutation, edits } = write;
     if change.deletes_rows() {
-        let tombstone = moment.tombstone();
+        let tombstone = context.tombstone();
         match rows {
             Rows::Unnamed => mutation.partition.tombstone = mutation.partition.tombstone.max(tombstone),
             Rows::Keys(_) if schema.clustering.is_empty() => {
@@ -172,7 +172,7 @@ fn partition(
             Rows::Keys(keys) => {
                 for key in keys {
                     let mut row = Row::new();
-                    row.deletion = moment.small_tombstone();
+                    row.deletion = context.small_tombstone();
                     mutation.row_mut(key.clone()).merge(&row, schema);
                 }
             }
@@ -183,8 +183,8 @@ fn partition(
         return Ok(());
     }
     if !change.static_ops.is_empty() {
-        let row = row_of(change, &change.static_ops, moment, |column, kind| {
-            push(edits, schema, Edit::new(RowAt::Static, column, kind, moment))
+        let row = row_of(change, &change.static_ops, context, |column, kind| {
+            push(edits, schema, Edit::new(RowAt::Static, column, kind, context))
         })?;
         mutation.partition.static_row.merge(&row, schema);
     }
@@ -193,11 +193,11 @@ fn partition(
         _ => &[],
     };
     for key in keys {
-        let mut row = row_of(change, &change.row_ops, moment, |column, kind| {
-            push(edits, schema, Edit::new(RowAt::Key(key.clone()), column, kind, moment))
+        let mut row = row_of(change, &change.row_ops, context, |column, kind| {
+            push(edits, schema, Edit::new(RowAt::Key(key.clone()), column, kind, context))
         })?;
         if change.has_liveness() {
-            row.liveness = moment.liveness();
+            row.liveness = context.liveness();
         }
         if !row.is_empty() {
             mutation.row_mut(key.clone()).merge(&row, schema);
@@ -225,7 +225,7 @@ fn push(edits: &mut Vec<Edit>, schema: &TableSchema, edit: Edit) -> Result<(), C
 fn row_of(
     change: &Change,
     operations: &[Operation],
-    moment: &Moment<'_>,
+    context: &WriteContext<'_>,
     mut edit: impl FnMut(&Column, EditKind) -> Result<(), CqlError>,
 ) -> Result<Row, CqlError> {
     let mut row = Row::with_capacity(operations.len());
@@ -233,7 +233,7 @@ fn row_of(
     while let Some((Operation { column, kind }, rest)) = left.split_first() {
         let same = rest.iter().take_while(|other| other.column.id == column.id).count();
         if same > 0 && left[..=same].iter().any(|operation| operation.kind.reads_list()) {
-            let kinds = in_order(change, &left[..=same], moment)?;
+            let kinds = in_order(change, &left[..=same], context)?;
             edit(column, EditKind::InOrder(kinds))?;
             left = &rest[same..];
             continue;
@@ -241,17 +241,17 @@ fn row_of(
         left = rest;
         match kind {
             OperationKind::Set(expr) => {
-                let cell = match expr.evaluate(&moment.env)? {
-                    Value::Bytes(bytes) => moment.cell(&*bytes),
-                    Value::Null => moment.dead(),
+                let cell = match expr.evaluate(&context.env)? {
+                    Value::Bytes(bytes) => context.cell(&*bytes),
+                    Value::Null => context.dead(),
                     Value::Unset => continue,
                 };
                 row.push(column.id, ColumnData::Simple(cell));
             }
             OperationKind::Delete if !column.is_complex() => {
-                row.push(column.id, ColumnData::Simple(moment.dead()));
+                row.push(column.id, ColumnData::Simple(context.dead()));
             }
-            kind => many_cells(change, column, kind, moment, &mut row, &mut edit)?,
+            kind => many_cells(change, column, kind, context, &mut row, &mut edit)?,
         }
     }
     Ok(row)
@@ -261,7 +261,7 @@ fn row_of(
 fn in_order(
     change: &Change,
     operations: &[Operation],
-    moment: &Moment<'_>,
+    context: &WriteContext<'_>,
 ) -> Result<Vec<EditKind>, CqlError> {
     let mut kinds = Vec::with_capacity(operations.len());
     for Operation { column, kind } in operations {
@@ -270,7 +270,7 @@ fn in_order(
             kinds.push(kind);
             Ok(())
         };
-        many_cells(change, column, kind, moment, &mut row, &mut edit)?;
+        many_cells(change, column, kind, context, &mut row, &mut edit)?;
         if let Some(ColumnData::Complex(cells)) = row.cell(column.id) {
             kinds.push(EditKind::Cells(ComplexCells::clone(cells)));
         }
@@ -283,24 +283,24 @@ fn many_cells(
     change: &Change,
     column: &Column,
     kind: &OperationKind,
-    moment: &Moment<'_>,
+    context: &WriteContext<'_>,
     row: &mut Row,
     edit: &mut dyn FnMut(&Column, EditKind) -> Result<(), CqlError>,
 ) -> Result<(), CqlError> {
-    let env = &moment.env;
+    let env = &context.env;
     let mut complex = ComplexCells::default();
     let one = |path: &[u8], cell: Cell| vec![PathCell { path: path.into(), cell }];
     match kind {
         OperationKind::Set(_) => {}
-        OperationKind::Delete => complex.deletion = moment.small_tombstone(),
+        OperationKind::Delete => complex.deletion = context.small_tombstone(),
         OperationKind::Replace(expr) => {
             let value = match expr.evaluate(env)? {
                 Value::Unset => return Ok(()),
                 value => value.required(|| column.name.clone())?,
             };
-            complex.deletion = moment.before();
+            complex.deletion = context.before();
             if let Some(bytes) = value {
-                complex.cells = elements(&column.ty, &bytes, moment, Placing::Behind)?;
+                complex.cells = elements(&column.ty, &bytes, context, Placing::Behind)?;
             }
         }
         OperationKind::Append(expr) | OperationKind::Prepend(expr) => {
@@ -309,12 +309,12 @@ fn many_cells(
                 OperationKind::Append(_) => Placing::Behind,
                 _ => Placing::InFront,
             };
-            complex.cells = elements(&column.ty, &bytes, moment, placing)?;
+            complex.cells = elements(&column.ty, &bytes, context, placing)?;
         }
         OperationKind::Remove(expr) => {
             let Value::Bytes(bytes) = expr.evaluate(env)? else { return Ok(()) };
             for key in items(&bytes)? {
-                complex.cells.push(PathCell { path: key?.into(), cell: moment.dead() });
+                complex.cells.push(PathCell { path: key?.into(), cell: context.dead() });
             }
         }
         OperationKind::Put { key, value } => {
@@ -323,20 +323,20 @@ fn many_cells(
                 Value::Unset => return Ok(()),
                 value => value.required(|| column.name.clone())?,
             };
-            complex.cells = one(&key, moment.cell_or_dead(value.as_deref()));
+            complex.cells = one(&key, context.cell_or_dead(value.as_deref()));
         }
         OperationKind::DeleteElement(key) => {
             let what = if matches!(column.ty, CqlType::Set { .. }) { "set element" } else { "map key" };
-            complex.cells = one(&path(key, env, what)?, moment.dead());
+            complex.cells = one(&path(key, env, what)?, context.dead());
         }
         OperationKind::SetField { field, value } => {
             let value = match value.evaluate(env)? {
                 Value::Unset => return Ok(()),
                 value => value.required(|| column.name.clone())?,
             };
-            complex.cells = one(field, moment.cell_or_dead(value.as_deref()));
+            complex.cells = one(field, context.cell_or_dead(value.as_deref()));
         }
-        OperationKind::DeleteField(field) => complex.cells = one(field, moment.dead()),
+        OperationKind::DeleteField(field) => complex.cells = one(field, context.dead()),
         OperationKind::RemoveFromList(expr) => {
             let Value::Bytes(bytes) = expr.evaluate(env)? else { return Ok(()) };
             let values = items(&bytes)?.map(|item| Ok(SmallBytes::from(item?)));
@@ -419,7 +419,7 @@ enum Placing {
 fn elements(
     ty: &CqlType,
     bytes: &[u8],
-    moment: &Moment<'_>,
+    context: &WriteContext<'_>,
     placing: Placing,
 ) -> Result<Vec<PathCell>, CqlError> {
     // Each element takes at least four bytes, so the capacity is bounded by the length of the client's value.
@@ -427,33 +427,33 @@ fn elements(
     match ty {
         CqlType::Set { .. } => {
             for item in items(bytes)? {
-                cells.push(PathCell { path: item?.into(), cell: moment.cell(SmallBytes::new()) });
+                cells.push(PathCell { path: item?.into(), cell: context.cell(SmallBytes::new()) });
             }
         }
         CqlType::Map { .. } if bytes.is_empty() => {}
         CqlType::Map { .. } => {
             for entry in MapIter::new(bytes)? {
                 let (Some(key), Some(value)) = entry? else { return null_inside() };
-                cells.push(PathCell { path: key.into(), cell: moment.cell(value) });
+                cells.push(PathCell { path: key.into(), cell: context.cell(value) });
             }
         }
         CqlType::Udt { .. } => {
             for (number, field) in (0u16..).zip(TupleIter::new(bytes)) {
                 if let Some(value) = field? {
-                    cells.push(PathCell { path: number.to_be_bytes().into(), cell: moment.cell(value) });
+                    cells.push(PathCell { path: number.to_be_bytes().into(), cell: context.cell(value) });
                 }
             }
         }
         _ => {
             let values = items(bytes)?.collect::<Result<Vec<_>, _>>()?;
             let element =
-                |(path, value): ([u8; 16], &[u8])| PathCell { path: path.into(), cell: moment.cell(value) };
+                |(path, value): ([u8; 16], &[u8])| PathCell { path: path.into(), cell: context.cell(value) };
             match placing {
                 Placing::Behind => {
-                    cells.extend(values.into_iter().map(|value| element((moment.paths.append(), value))));
+                    cells.extend(values.into_iter().map(|value| element((context.paths.append(), value))));
                 }
                 Placing::InFront => {
-                    cells.extend(moment.paths.prepend(values.len()).zip(values).map(element));
+                    cells.extend(context.paths.prepend(values.len()).zip(values).map(element));
                 }
             }
         }

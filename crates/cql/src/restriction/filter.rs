@@ -186,7 +186,8 @@ fn analysed(ty: &CqlType, text: &[u8], analysis: TermAnalysis) -> Vec<u8> {
 }
 
 impl<'a> BoundTest<'a> {
-    /// The same test with its values as analysis changes them. Only tests of equality with texts are analysed.
+    /// The same test with its values as analysis changes them. Only tests of equality with texts are
+    /// analysed.
     fn analysed(self, ty: &CqlType, analysis: TermAnalysis) -> Self {
         let (key, value) = element_types(ty);
         let changed = |ty: &CqlType, value: Bytes<'a>| Cow::Owned(analysed(ty, &value, analysis));

@@ -1,11 +1,11 @@
-//! The use of secondary indexes: which restrictions an index answers, whether others remain that only a filter
-//! can test, and the query that storage receives.
+//! The use of secondary indexes: which restrictions an index answers, whether others remain that only a
+//! filter can test, and the query that storage receives.
 //!
 //! 1. A restriction is *supported* by an index of its column if the index answers its operator. All
 //!    storage-attached indexes of a table work together, as one *group*; every other index is a group of its
 //!    own.
-//! 2. A WHERE needs no ALLOW FILTERING if a single group supports all restrictions that keys and ranges of rows
-//!    do not answer.
+//! 2. A WHERE needs no ALLOW FILTERING if a single group supports all restrictions that keys and ranges of
+//!    rows do not answer.
 //! 3. Storage receives every restriction that some index supports, of whichever group, as a clause on terms.
 //!    Storage returns at least the rows that satisfy all clauses; the filters test them again.
 //!
@@ -130,8 +130,8 @@ impl IndexedRestrictions {
     /// Evaluates the clauses of an execution; `None` if no clause excludes any row.
     ///
     /// # Errors
-    /// A value is null, unset, or longer than 64 KiB, or a restriction of several columns has to be tested row
-    /// by row, which Cassandra does not do beside an index.
+    /// A value is null, unset, or longer than 64 KiB, or a restriction of several columns has to be tested
+    /// row by row, which Cassandra does not do beside an index.
     pub fn query(&self, schema: &TableSchema, env: &Env<'_>) -> Result<Option<Arc<IndexQuery>>, CqlError> {
         if let Some(refusal) = self.refusal {
             return invalid!("{refusal}");
@@ -170,8 +170,8 @@ impl Answered {
                 Some(IndexClause::equal(id, terms.entry(&key, &value)))
             }
             Test::Slice(Slice { start, end }) => {
-                // Of several columns, the first alone bounds the index: a later one restarts with each value of
-                // the first.
+                // Of several columns, the first alone bounds the index: a later one restarts with each value
+                // of the first.
                 if *at > 0 {
                     return Ok(None);
                 }
@@ -203,9 +203,9 @@ fn check_length(value: &[u8]) -> Result<(), CqlError> {
     Ok(())
 }
 
-/// Whether the indexes of a group test a restriction, so that no filter is needed for it. Several of CONTAINS,
-/// CONTAINS KEY and entries on one column count as one restriction, of which the first kind of index tests only
-/// one part.
+/// Whether the indexes of a group test a restriction, so that no filter is needed for it. Several of
+/// CONTAINS, CONTAINS KEY and entries on one column count as one restriction, of which the first kind of
+/// index tests only one part.
 fn is_enough(
     schema: &TableSchema,
     group: &[&IndexTerms],

@@ -64,8 +64,8 @@ impl Given {
 /// center, and the cluster has only one.
 ///
 /// # Errors
-/// The options name another data center, which has no node for the replicas, and the node does not count as all
-/// replicas.
+/// The options name another data center, which has no node for the replicas, and the node does not count as
+/// all replicas.
 fn replication(
     value: &OptionValue,
     keyspace: &str,

@@ -14,12 +14,14 @@
 //! | changes of a table | `alter_table.rs` |
 //! | masks of columns | `mask.rs` |
 //! | user types | `user_type.rs` |
+//! | user-defined functions and aggregates | `function.rs` |
 //! | indexes | `index.rs`; storage-attached `storage_attached.rs` |
 //! | options after WITH | `properties.rs`, `table_options.rs` |
 
 mod alter_table;
 mod create_table;
 mod existence;
+mod function;
 mod index;
 mod keyspace;
 mod mask;
@@ -38,6 +40,7 @@ use uuid::Uuid;
 
 use crate::{ChangeSchema, SchemaRules};
 
+pub(crate) use function::permissions as function_permissions;
 pub use names::{keyspace_of, table_of, truncated_table, used_keyspace};
 
 /// Parameters of a schema change, besides its text.
@@ -105,6 +108,10 @@ pub fn plan(
         Statement::DropType(drop) => user_type::drop(drop, context)?,
         Statement::CreateIndex(create) => index::create(create, context)?,
         Statement::DropIndex(drop) => index::drop(drop, context)?,
+        Statement::CreateFunction(create) => function::create(create, catalog, context)?,
+        Statement::CreateAggregate(create) => function::create_aggregate(create, catalog, context)?,
+        Statement::DropFunction(drop) => function::drop(drop, function::Kind::Function, context)?,
+        Statement::DropAggregate(drop) => function::drop(drop, function::Kind::Aggregate, context)?,
         _ => return Ok(None),
     }))
 }
@@ -129,6 +136,12 @@ pub fn event(change: &catalog::SchemaChange) -> SchemaChange {
             Target::Keyspace => SchemaTarget::Keyspace,
             Target::Table { name, .. } => SchemaTarget::Table(name.clone()),
             Target::Type { name } => SchemaTarget::Type(name.clone()),
+            Target::Function { name, arguments } => {
+                SchemaTarget::Function { name: name.clone(), arguments: arguments.clone() }
+            }
+            Target::Aggregate { name, arguments } => {
+                SchemaTarget::Aggregate { name: name.clone(), arguments: arguments.clone() }
+            }
         },
     }
 }

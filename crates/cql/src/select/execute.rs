@@ -287,7 +287,7 @@ impl Reading<'_, '_> {
     pub(super) fn advance(&mut self, next: Option<PagingState>) -> bool {
         let place = next.map(|state| match state.place {
             // A partition that has reached its limit needs no further read.
-            PagePlace::Inside(unfinished) if self.has_given_all(&unfinished.key) => {
+            PagePlace::Inside(unfinished) if self.is_limit_reached(&unfinished.key) => {
                 PagingState { place: PagePlace::AfterPartition(unfinished.key), ..state }
             }
             place => PagingState { place, ..state },
@@ -305,7 +305,7 @@ impl Reading<'_, '_> {
     }
 
     /// Whether the partition has contributed all the rows or groups that its limit allows.
-    fn has_given_all(&self, key: &PartitionKey) -> bool {
+    fn is_limit_reached(&self, key: &PartitionKey) -> bool {
         match self.plan.grouping {
             Some(_) => self.given.is_full(key),
             None => self.given.rows_of(key) >= self.partition_limit,

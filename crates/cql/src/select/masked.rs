@@ -11,7 +11,7 @@ use model::TableSchema;
 use syntax::{Relation, RelationTarget};
 
 use super::SelectPlan;
-use super::selection::{Computed, Input, Selection, Work};
+use super::selection::{Computed, Input, RowComputation, Selection};
 use crate::function::Masker;
 use crate::restriction::ColumnRef;
 use crate::term::Expr;
@@ -79,26 +79,26 @@ impl Selection {
             Some(masker) => Input::Masked(column, masker),
             None => Input::Value(column),
         };
-        let work = match &self.work {
-            Work::Plain(columns) if columns.iter().all(|column| masker(*column).is_none()) => {
-                self.work.clone()
+        let computation = match &self.computation {
+            RowComputation::Plain(columns) if columns.iter().all(|column| masker(*column).is_none()) => {
+                self.computation.clone()
             }
-            Work::Plain(columns) => Work::Computed(Computed {
+            RowComputation::Plain(columns) => RowComputation::Computed(Computed {
                 outputs: (0..columns.len()).map(Expr::Input).collect(),
                 inputs: columns.iter().map(|column| input(*column)).collect(),
                 aggregates: vec![],
                 json: None,
             }),
-            Work::Computed(computed) => {
+            RowComputation::Computed(computed) => {
                 let inputs = computed.inputs.iter().map(|one| match one {
                     Input::Value(column) => input(*column),
                     other => other.clone(),
                 });
-                Work::Computed(Computed { inputs: inputs.collect(), ..computed.clone() })
+                RowComputation::Computed(Computed { inputs: inputs.collect(), ..computed.clone() })
             }
         };
         let mut masked = self.clone();
-        masked.work = work;
+        masked.computation = computation;
         masked
     }
 }

@@ -3,6 +3,7 @@
 //! | question | file |
 //! |---|---|
 //! | computation for each row | `selection.rs`; literals that contain columns `selection/literals.rs` |
+//! | full names of user-defined functions | `qualified.rs` |
 //! | building the rows of the result | `rows.rs` |
 //! | values and times of cells | `value.rs` |
 //! | the selection with masked values | `masked.rs` |
@@ -23,6 +24,7 @@ mod limit;
 mod masked;
 mod ordering;
 mod paging;
+mod qualified;
 mod rows;
 mod selection;
 mod sorted;
@@ -43,7 +45,7 @@ pub use selection::Selection;
 
 use crate::error::invalid;
 use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
-use crate::term::{Env, Expr, Planner, Value};
+use crate::term::{Env, Expr, Planner, UserCall, Value};
 use protocol::{self, ColumnSpec, CqlError, ResultMetadata};
 use syntax::Select;
 
@@ -62,6 +64,8 @@ pub struct SelectPlan {
     timeout: Option<Expr>,
     service_level: Option<String>,
     markers: Vec<ColumnSpec>,
+    /// The user-defined functions that the statement calls.
+    calls: Vec<UserCall>,
     partition_key_markers: Vec<u16>,
     metadata: Arc<ResultMetadata>,
     /// The variant for users who see masked values; `None` if no column is masked.
@@ -134,6 +138,7 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         timeout,
         service_level: select.using.service_level.as_ref().map(|level| level.text.clone()),
         markers: planner.markers.finish()?,
+        calls: planner.calls,
         metadata,
         masked: None,
     };
@@ -206,6 +211,11 @@ impl SelectPlan {
     /// Metadata of the bind markers, for clients.
     pub fn markers(&self) -> &[ColumnSpec] {
         &self.markers
+    }
+
+    /// The user-defined functions that the statement calls.
+    pub fn calls(&self) -> &[UserCall] {
+        &self.calls
     }
 
     /// Index of the bind marker for each partition key column; empty if not all columns are bound to markers.

@@ -100,7 +100,8 @@ impl Order {
     }
 }
 
-/// Refuses the order of nearest neighbours, in Cassandra's words: it needs a vector index, which no table has.
+/// Refuses the order of nearest neighbours, in Cassandra's words: it needs a vector index, which no table
+/// has.
 fn check_nearest(schema: &TableSchema, order_by: &[OrderBy]) -> Result<(), CqlError> {
     let mut nearest = order_by.iter().filter(|item| item.ann_of.is_some());
     let Some(item) = nearest.next() else { return Ok(()) };

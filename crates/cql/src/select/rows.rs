@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use model::{CqlType, TableSchema};
 use protocol::CqlError;
+use smallvec::SmallVec;
 
-use super::selection::{CellsOf, Computed, Input, Selection, Work};
+use super::selection::{CellsOf, Computed, Input, RowComputation, Selection};
 use super::value::{Cells, RowView, cell_time};
 use crate::function::Accumulator;
 use crate::outcome::ResultRows;
@@ -19,7 +20,7 @@ pub struct RowsBuilder<'a> {
     schema: &'a TableSchema,
     env: Env<'a>,
     now_s: u32,
-    work: BoundWork<'a>,
+    computation: BoundWork<'a>,
     is_grouped: bool,
     /// Whether a group has started and not ended.
     is_group_open: bool,
@@ -56,9 +57,9 @@ impl<'a> RowsBuilder<'a> {
         env: Env<'a>,
         now_s: u32,
     ) -> Result<Self, CqlError> {
-        let work = match &selection.work {
-            Work::Plain(columns) => BoundWork::Plain(columns),
-            Work::Computed(computed) => {
+        let computation = match &selection.computation {
+            RowComputation::Plain(columns) => BoundWork::Plain(columns),
+            RowComputation::Computed(computed) => {
                 let times = computed.inputs.iter().map(|input| time_keys(input, &env));
                 let times = times.collect::<Result<Vec<_>, _>>()?;
                 if computed.aggregates.is_empty() {
@@ -68,13 +69,13 @@ impl<'a> RowsBuilder<'a> {
                 }
             }
         };
-        Ok(Self { schema, env, now_s, work, is_grouped, is_group_open: false, rows })
+        Ok(Self { schema, env, now_s, computation, is_grouped, is_group_open: false, rows })
     }
 
     /// Adds a row that was read: to the result, or to the aggregates.
     #[inline]
     pub fn add(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
-        match &mut self.work {
+        match &mut self.computation {
             BoundWork::Plain(columns) => {
                 for column in *columns {
                     view.write(self.schema, *column, &mut self.rows)?;
@@ -89,13 +90,13 @@ impl<'a> RowsBuilder<'a> {
                 let inputs = inputs(self.schema, computed, times, view, self.now_s)?;
                 let env = Env { inputs: &inputs, ..self.env };
                 for (call, accumulator) in computed.aggregates.iter().zip(accumulators.iter_mut()) {
-                    match &call.arg {
-                        None => accumulator.add(Some(&[]))?,
-                        Some(arg) => match arg.evaluate(&env)? {
-                            Value::Bytes(bytes) => accumulator.add(Some(&bytes))?,
-                            Value::Null | Value::Unset => {}
-                        },
-                    }
+                    let args = call.args.iter().map(|arg| arg.evaluate(&env));
+                    let args = args.collect::<Result<SmallVec<[Value<'_>; 2]>, _>>()?;
+                    let values = args.iter().map(|arg| match arg {
+                        Value::Bytes(bytes) => Some(&**bytes),
+                        Value::Null | Value::Unset => None,
+                    });
+                    accumulator.add(&values.collect::<SmallVec<[Option<&[u8]>; 2]>>())?;
                 }
                 if first.is_none() {
                     *first = Some(inputs.into_iter().map(|input| input.map(Cow::into_owned)).collect());
@@ -115,7 +116,7 @@ impl<'a> RowsBuilder<'a> {
     /// Adds a further row to the group. Only aggregates take it into account; other selectors use the first
     /// row.
     pub fn add_to_group(&mut self, view: &RowView<'_>) -> Result<(), CqlError> {
-        match self.work {
+        match self.computation {
             BoundWork::Aggregated { .. } => self.add(view),
             BoundWork::Plain(_) | BoundWork::Computed { .. } => Ok(()),
         }
@@ -143,7 +144,7 @@ impl<'a> RowsBuilder<'a> {
     }
 
     fn put_aggregates(&mut self) -> Result<(), CqlError> {
-        let BoundWork::Aggregated { computed, accumulators, first, .. } = &mut self.work else {
+        let BoundWork::Aggregated { computed, accumulators, first, .. } = &mut self.computation else {
             return Ok(());
         };
         let ended = std::mem::replace(accumulators, start(computed));

@@ -15,8 +15,9 @@ use protocol::{ColumnSpec, CqlError};
 use syntax::{CellTime, QualifiedName, SelectItem, Selection as Selectors, Selector, Term};
 
 use self::literals::{constant, constant_map, is_bare};
+use super::qualified::qualified;
 use crate::error::invalid;
-use crate::function::{self, Aggregate, Arg, Masker};
+use crate::function::{self, Aggregate, Arg, Called, Masker};
 use crate::restriction::ColumnRef;
 use crate::term::{Expr, Planner, SELECTION, is_assignable};
 
@@ -24,13 +25,13 @@ use crate::term::{Expr, Planner, SELECTION, is_assignable};
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub columns: Vec<ColumnSpec>,
-    pub work: Work,
+    pub computation: RowComputation,
     is_all: bool,
 }
 
 /// The computation for each row.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum RowComputation {
     /// Columns copied without change.
     Plain(Vec<ColumnRef>),
     Computed(Computed),
@@ -83,8 +84,8 @@ pub enum CellsOf {
 #[derive(Clone, Debug)]
 pub struct AggregateCall {
     pub aggregate: Aggregate,
-    /// `None` for an aggregate that counts rows whatever their content.
-    pub arg: Option<Expr>,
+    /// An aggregate that counts rows has a constant as its argument.
+    pub args: Vec<Expr>,
 }
 
 impl Selection {
@@ -102,9 +103,12 @@ impl Selection {
                 let all = ColumnRef::all(schema);
                 let columns =
                     all.iter().map(|column| planner.spec(column.name(schema), column.ty(schema))).collect();
-                Ok(Self { columns, work: Work::Plain(all), is_all: true })
+                Ok(Self { columns, computation: RowComputation::Plain(all), is_all: true })
             }
-            Selectors::Items(items) => Self::of_items(planner, schema, items),
+            Selectors::Items(items) => {
+                let items = qualified(planner, items);
+                Self::of_items(planner, schema, &items)
+            }
         }
     }
 
@@ -127,7 +131,7 @@ impl Selection {
             for (item, column) in items.iter().zip(&refs) {
                 columns.push(planner.spec(&item.column_name(), column.ty(schema)));
             }
-            return Ok(Self { columns, work: Work::Plain(refs), is_all: false });
+            return Ok(Self { columns, computation: RowComputation::Plain(refs), is_all: false });
         }
         let mut builder =
             Builder { planner, schema, inputs: vec![], aggregates: vec![], introspection: false };
@@ -151,14 +155,14 @@ impl Selection {
         }
         let Builder { inputs, aggregates, .. } = builder;
         let computed = Computed { inputs, outputs, aggregates, json: None };
-        Ok(Self { columns, work: Work::Computed(computed), is_all: false })
+        Ok(Self { columns, computation: RowComputation::Computed(computed), is_all: false })
     }
 
     /// Converts the selection to that of SELECT JSON, with a single text column.
     pub fn into_json(self, planner: &Planner<'_>) -> Self {
-        let mut computed = match self.work {
-            Work::Computed(computed) => computed,
-            Work::Plain(columns) => Computed {
+        let mut computed = match self.computation {
+            RowComputation::Computed(computed) => computed,
+            RowComputation::Plain(columns) => Computed {
                 outputs: (0..columns.len()).map(Expr::Input).collect(),
                 inputs: columns.into_iter().map(Input::Value).collect(),
                 aggregates: vec![],
@@ -178,7 +182,11 @@ impl Selection {
             JsonField { name, ty }
         };
         computed.json = Some(self.columns.into_iter().map(field).collect());
-        Self { columns: vec![planner.spec("[json]", &CqlType::Text)], work: Work::Computed(computed), ..self }
+        Self {
+            columns: vec![planner.spec("[json]", &CqlType::Text)],
+            computation: RowComputation::Computed(computed),
+            ..self
+        }
     }
 
     /// Prepares one selector as a term. Its inputs are the values of the returned columns, in this order.
@@ -201,14 +209,14 @@ impl Selection {
     }
 
     pub fn is_aggregate(&self) -> bool {
-        matches!(&self.work, Work::Computed(computed) if !computed.aggregates.is_empty())
+        matches!(&self.computation, RowComputation::Computed(computed) if !computed.aggregates.is_empty())
     }
 
     /// The columns that the selection reads.
     pub fn reads(&self) -> Vec<ColumnRef> {
-        match &self.work {
-            Work::Plain(columns) => columns.clone(),
-            Work::Computed(computed) => computed
+        match &self.computation {
+            RowComputation::Plain(columns) => columns.clone(),
+            RowComputation::Computed(computed) => computed
                 .inputs
                 .iter()
                 .filter_map(|input| match input {
@@ -283,9 +291,9 @@ impl Builder<'_, '_> {
         Expr::Input(self.inputs.len() - 1)
     }
 
-    fn aggregate(&mut self, aggregate: Aggregate, arg: Option<Expr>) -> Selected {
+    fn aggregate(&mut self, aggregate: Aggregate, args: Vec<Expr>) -> Selected {
         let ty = aggregate.result.clone();
-        self.aggregates.push(AggregateCall { aggregate, arg });
+        self.aggregates.push(AggregateCall { aggregate, args });
         let number = self.aggregates.len() - 1;
         Arg::Typed(self.input(Input::Aggregate(number)), ty)
     }
@@ -303,7 +311,7 @@ impl Builder<'_, '_> {
             Selector::Marker(marker) => term(Term::Marker(marker.clone())),
             Selector::CountRows(_) => {
                 self.check_not_inside("count")?;
-                Ok(self.aggregate(Aggregate::count_rows(), None))
+                Ok(self.aggregate(Aggregate::count_rows(), vec![Expr::constant(&[])]))
             }
             Selector::CellTime { what, of, .. } => self.cell_time(*what, of),
             Selector::Call { name, args, .. } => self.call(name, args),
@@ -419,13 +427,30 @@ impl Builder<'_, '_> {
 
     fn call(&mut self, name: &QualifiedName, args: &[Selector]) -> Result<Selected, CqlError> {
         let own = name.keyspace.as_ref().is_none_or(|keyspace| keyspace.text == "system");
-        if own && Aggregate::is_name(&name.name.text) {
+        let is_user = |name: &QualifiedName| {
+            let keyspace = name.keyspace.as_ref().map_or(&*self.planner.keyspace, |keyspace| &keyspace.text);
+            let catalog = self.planner.catalog;
+            catalog.functions(keyspace).any(|known| known.name == name.name.text)
+                || catalog.aggregates(keyspace).any(|known| known.name == name.name.text)
+        };
+        if own && Aggregate::is_name(&name.name.text) && !is_user(name) {
             return self.aggregate_call(&name.name.text, args);
         }
+        let aggregates = self.aggregates.len();
         let names: Vec<String> = args.iter().map(Selector::column_name).collect();
         let args = args.iter().map(|arg| self.select(arg)).collect::<Result<Vec<_>, _>>()?;
-        let (expr, ty) = function::call(self.planner, name, args, &names)?;
-        Ok(Arg::Typed(expr, ty))
+        match function::call(self.planner, name, args, &names)? {
+            Called::Value(expr, ty) => Ok(Arg::Typed(expr, ty)),
+            Called::Aggregate(aggregate, args) => {
+                self.check_not_inside(&name.name.text)?;
+                if self.aggregates.len() > aggregates {
+                    return invalid!(
+                        "aggregate functions cannot be used as arguments of aggregate functions"
+                    );
+                }
+                Ok(self.aggregate(aggregate, args))
+            }
+        }
     }
 
     fn aggregate_call(&mut self, name: &str, args: &[Selector]) -> Result<Selected, CqlError> {
@@ -441,7 +466,7 @@ impl Builder<'_, '_> {
         self.introspection = false;
         let (expr, ty) = prepared?;
         match Aggregate::named(name, Some(&ty)) {
-            Some(aggregate) => Ok(self.aggregate(aggregate, Some(expr))),
+            Some(aggregate) => Ok(self.aggregate(aggregate, vec![expr])),
             None => invalid!(
                 "Invalid call to function {name}, none of its type signatures match (it takes numbers, {} is of type {})",
                 arg.column_name(),

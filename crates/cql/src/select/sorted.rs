@@ -32,13 +32,13 @@ const SORTED_ROWS_MAX: usize = 1_000_000;
 
 /// A row that was read: the index of its page, of its partition in the page, and of the row in the partition.
 /// `None` instead of a row stands for a partition with only static content.
-type Place = (usize, usize, Option<usize>);
+type RowPosition = (usize, usize, Option<usize>);
 
 /// The pages that were read, and the places of the selected rows, partition by partition.
 #[derive(Default)]
 struct Found {
     pages: Vec<Page>,
-    places: Vec<Place>,
+    places: Vec<RowPosition>,
     /// Estimate of the pages' memory in bytes.
     pages_bytes: u64,
 }
@@ -46,7 +46,7 @@ struct Found {
 impl Found {
     /// Estimate of all memory in bytes.
     fn memory_bytes(&self) -> u64 {
-        self.pages_bytes + (self.places.capacity() * size_of::<Place>()) as u64
+        self.pages_bytes + (self.places.capacity() * size_of::<RowPosition>()) as u64
     }
 
     fn row(&self, place: usize) -> (&PartitionPage, Option<&ClusteringRow>) {

@@ -30,8 +30,8 @@ mod traces;
 mod views;
 
 pub use node_info::{
-    CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, SettingInfo, ShardInside,
-    TableEstimate, TableInfo,
+    ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, SettingInfo, ShardInside, TableEstimate,
+    TableInfo,
 };
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use model::TableId;
-use reports::{LargeItem, LatencyReport, MemoryClass, SemaphoreReport, SnapshotReport};
+use reports::{CacheReport, LargeItem, LatencyReport, MemoryClass, SemaphoreReport, SnapshotReport};
 use uuid::Uuid;
 
 use super::traces::Trace;
@@ -60,7 +60,7 @@ pub struct NodeInfo {
     pub tables: Vec<TableInfo>,
     /// Compactions that are running.
     pub sstable_tasks: Vec<SSTableTask>,
-    pub caches: Vec<CacheInfo>,
+    pub caches: Vec<CacheReport>,
     /// Scheduling groups.
     pub groups: Vec<GroupInfo>,
     pub snapshots: Vec<SnapshotReport>,
@@ -127,18 +127,6 @@ pub struct SSTableTask {
     pub read_bytes: u64,
     /// Uncompressed bytes of all inputs.
     pub total_bytes: u64,
-}
-
-/// Statistics of a cache, over all shards.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CacheInfo {
-    /// Cassandra's name: `chunks`, `keys` or `rows`.
-    pub name: String,
-    pub bytes: u64,
-    pub capacity_bytes: u64,
-    pub entries: u64,
-    pub hits: u64,
-    pub requests: u64,
 }
 
 /// Statistics of a scheduling group, over all shards.

@@ -57,7 +57,7 @@ fn read_page(
         command.paging.as_ref().and_then(PagingState::unfinished)
     {
         let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
-        let spec = spec.ranges(command.ranges_behind(schema, last_row)).reversed(command.reversed);
+        let spec = spec.ranges(command.ranges_after(schema, last_row)).reversed(command.reversed);
         for partition in live_partitions(source, &spec, now_s)? {
             page.push(partition, *shown_rows);
         }

@@ -43,7 +43,7 @@ pub(super) fn runtime_info(rows: &mut Rows, info: &NodeInfo) {
             ("capacity", cache.capacity_bytes),
             ("entries", cache.entries),
             ("hits", cache.hits),
-            ("requests", cache.requests),
+            ("requests", cache.requests()),
             ("size", cache.bytes),
         ] {
             push(&group, item, number.to_string());

@@ -9,13 +9,14 @@ use model::{
 };
 use reader::{Page, ReadCommand};
 use reports::{
-    LargeItem, LargeKind, LatencyReport, MemoryClass, PermitReport, SemaphoreReport, SnapshotReport,
+    CacheReport, LargeItem, LargeKind, LatencyReport, MemoryClass, PermitReport, SemaphoreReport,
+    SnapshotReport,
 };
 use uuid::Uuid;
 
 use super::{
-    CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, SettingInfo, ShardInside,
-    TableEstimate, TableInfo, Trace, TraceEvent, is_virtual, read_virtual,
+    ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, SettingInfo, ShardInside, TableEstimate,
+    TableInfo, Trace, TraceEvent, is_virtual, read_virtual,
 };
 use crate::schema::tests::Session;
 
@@ -272,7 +273,7 @@ fn traces_are_sessions_with_their_events_in_order() {
 }
 
 #[test]
-fn what_is_large_is_in_the_peers_tables_the_largest_first() {
+fn large_data_is_in_scylladbs_tables_the_largest_first() {
     let item = |bytes: u64, kind: LargeKind| LargeItem {
         keyspace: "ks".to_string(),
         table: "t".to_string(),
@@ -375,7 +376,7 @@ fn what_the_node_does_is_in_cassandras_views() {
         read_bytes: 25,
         total_bytes: 100,
     };
-    let rows = CacheInfo { name: "rows".to_string(), hits: 3, requests: 4, ..CacheInfo::default() };
+    let rows = CacheReport { name: "rows".to_string(), hits: 3, misses: 1, ..CacheReport::default() };
     let group = GroupInfo { name: "statement".to_string(), shards: 2, ready_tasks: 1 };
     let snapshot = SnapshotReport {
         tag: "tag".to_string(),
@@ -478,7 +479,7 @@ fn tables_of_scylladb_tell_of_the_node() {
         memory: vec![MemoryClass::new("memtables", bytes, None)],
         ..ShardInside::default()
     };
-    let rows = CacheInfo { name: "rows".to_string(), hits: 3, requests: 4, ..CacheInfo::default() };
+    let rows = CacheReport { name: "rows".to_string(), hits: 3, misses: 1, ..CacheReport::default() };
     let table = TableInfo { disk_bytes: 77, ..TableInfo::default() };
     let info = NodeInfo {
         tokens: vec![-5, 7],

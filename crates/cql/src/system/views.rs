@@ -11,7 +11,7 @@ use model::types::CqlValue;
 use model::{IndexDefinition, IndexKind, IndexTerms};
 use reports::LatencyReport;
 
-use super::node_info::{CacheInfo, NodeInfo, TableInfo};
+use super::node_info::{NodeInfo, TableInfo};
 use super::rows::{Rows, bigint, int, text, uuid};
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -72,16 +72,16 @@ pub(super) fn sstable_tasks(rows: &mut Rows, info: &NodeInfo) {
 }
 
 pub(super) fn caches(rows: &mut Rows, info: &NodeInfo) {
-    for CacheInfo { name, bytes, capacity_bytes, entries, hits, requests } in &info.caches {
+    for cache in &info.caches {
         rows.push(
-            vec![text(name)],
+            vec![text(&cache.name)],
             [
-                ("capacity_bytes", Some(bigint(*capacity_bytes))),
-                ("entry_count", Some(whole(*entries))),
-                ("hit_count", Some(bigint(*hits))),
-                ("hit_ratio", Some(double(*hits as f64 / *requests as f64))),
-                ("request_count", Some(bigint(*requests))),
-                ("size_bytes", Some(bigint(*bytes))),
+                ("capacity_bytes", Some(bigint(cache.capacity_bytes))),
+                ("entry_count", Some(whole(cache.entries))),
+                ("hit_count", Some(bigint(cache.hits))),
+                ("hit_ratio", Some(double(cache.hit_rate()))),
+                ("request_count", Some(bigint(cache.requests()))),
+                ("size_bytes", Some(bigint(cache.bytes))),
             ],
         );
     }
@@ -135,8 +135,8 @@ pub(super) fn prepared_statements(rows: &mut Rows, info: &NodeInfo) {
     }
 }
 
-/// Rows of `system."IndexInfo"`: the built indexes of all kinds. Its column `table_name` is the keyspace, as in
-/// Cassandra.
+/// Rows of `system."IndexInfo"`: the built indexes of all kinds. Its column `table_name` is the keyspace, as
+/// in Cassandra.
 pub(super) fn built_indexes(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
     for table in catalog.all_tables() {
         for index in table.schema.indexes.iter().filter(|index| !info.unbuilt_indexes.contains(&index.id)) {

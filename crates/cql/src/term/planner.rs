@@ -7,7 +7,7 @@ use model::CqlType;
 use protocol::{ColumnSpec, CqlError};
 use syntax::{Marker, TypeName};
 
-use super::{Expr, Markers};
+use super::{Expr, Markers, UserCall};
 use crate::error::from_catalog;
 
 /// Name for terms in a selection; it is also the name of their bind markers.
@@ -21,12 +21,15 @@ pub struct Planner<'c> {
     pub keyspace: Arc<str>,
     pub table: Arc<str>,
     pub markers: Markers,
+    /// The user-defined functions that the statement calls.
+    pub calls: Vec<UserCall>,
 }
 
 impl<'c> Planner<'c> {
     /// Creates a planner for a statement with this number of bind markers.
     pub fn new(catalog: &'c Catalog, keyspace: &str, table: &str, markers: usize) -> Self {
-        Self { catalog, keyspace: keyspace.into(), table: table.into(), markers: Markers::new(markers) }
+        let markers = Markers::new(markers);
+        Self { catalog, keyspace: keyspace.into(), table: table.into(), markers, calls: vec![] }
     }
 
     /// Describes a column of the statement's table, or a pseudo column such as `[limit]` or `value(m)`.

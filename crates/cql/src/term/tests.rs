@@ -88,7 +88,7 @@ fn of_equal_keys_of_a_map_the_last_one_stays() {
 }
 
 #[test]
-fn markers_are_told_what_they_stand_for() {
+fn markers_get_their_type_and_name() {
     let catalog = catalog();
     let mut planner = Planner::new(&catalog, "ks", "t", 2);
     let marker = |index, name: Option<&str>| {

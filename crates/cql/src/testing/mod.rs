@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base::HashMap;
 use base::rng::Rng;
-use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, TableSettings};
+use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, Scripts, TableSettings};
 use model::{
     ClusteringKey, ClusteringRow, IndexTerms, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId,
     TableSchema,
@@ -50,6 +50,7 @@ pub struct MemoryCoordinator {
     checks_permissions: Cell<bool>,
     schema_rules: Cell<SchemaRules>,
     masks_columns: Cell<bool>,
+    scripts: RefCell<Option<Scripts>>,
 }
 
 impl MemoryCoordinator {
@@ -82,6 +83,7 @@ impl MemoryCoordinator {
             checks_permissions: Cell::new(false),
             schema_rules: Cell::default(),
             masks_columns: Cell::new(false),
+            scripts: RefCell::default(),
         }
     }
 
@@ -107,6 +109,11 @@ impl MemoryCoordinator {
     /// Whether columns are masked, as with `dynamic_data_masking_enabled`.
     pub fn set_masks_columns(&self, masks: bool) {
         self.masks_columns.set(masks);
+    }
+
+    /// Sets what runs the bodies of functions.
+    pub fn set_scripts(&self, scripts: Option<Scripts>) {
+        *self.scripts.borrow_mut() = scripts;
     }
 
     /// Limits the rows of a page, as storage with large rows does.
@@ -197,6 +204,7 @@ struct Walked {
     rows: Vec<(ClusteringKey, Option<Row>)>,
     /// Number of the partition's live rows on earlier pages.
     shown_rows: u64,
+    newest_deletion_us: Option<i64>,
 }
 
 /// Collects the rows that the read still has to return, including dead rows.
@@ -212,7 +220,7 @@ fn walked(
     for key in source.partitions().keys().filter(|key| wanted.contains(key)) {
         let unfinished = unfinished.filter(|unfinished| unfinished.key == *key);
         let ranges = match unfinished {
-            Some(unfinished) => command.ranges_behind(schema, &unfinished.last_row).into(),
+            Some(unfinished) => command.ranges_after(schema, &unfinished.last_row).into(),
             None => command.ranges.clone(),
         };
         let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()))
@@ -220,8 +228,14 @@ fn walked(
             .reversed(command.reversed);
         let mut live = CompactReader::new(source.reader(&spec), Purge::nothing(now_s), Keep::Live);
         let shown_rows = unfinished.map_or(0, |unfinished| unfinished.shown_rows);
-        let mut partition =
-            Walked { key: key.clone(), static_row: Row::new(), is_live: false, rows: vec![], shown_rows };
+        let mut partition = Walked {
+            key: key.clone(),
+            static_row: Row::new(),
+            is_live: false,
+            rows: vec![],
+            shown_rows,
+            newest_deletion_us: None,
+        };
         let mut live_rows = vec![];
         for fragment in fragments(&mut live) {
             match fragment {
@@ -231,6 +245,7 @@ fn walked(
                 Fragment::Change(_) | Fragment::PartitionEnd => {}
             }
         }
+        partition.newest_deletion_us = live.newest_deletion_us();
         let mut live_rows = live_rows.into_iter().peekable();
         for fragment in fragments(&mut source.reader(&spec)) {
             if let Fragment::Row(row) = fragment {
@@ -292,7 +307,8 @@ fn cut(
 ) -> Page {
     let remaining = command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
     let room = command.page_rows.max(1).min(page_rows_max).min(remaining);
-    let mut page = Page::default();
+    let newest_deletion_us = partitions.iter().filter_map(|partition| partition.newest_deletion_us).max();
+    let mut page = Page { newest_deletion_us, ..Page::default() };
     let mut rows = 0;
     let stop = |mut page: Page, place: PagePlace, rows: u64| {
         let remaining_rows = remaining - rows;
@@ -300,7 +316,7 @@ fn cut(
         page.next = page.next.filter(|next| next.remaining_rows > 0);
         page
     };
-    for Walked { key, static_row, is_live, rows: walked, shown_rows } in partitions {
+    for Walked { key, static_row, is_live, rows: walked, shown_rows, .. } in partitions {
         let mut partition = PartitionPage { key: key.clone(), static_row, rows: vec![] };
         let mut shown_rows = shown_rows;
         for (row_key, row) in walked {
@@ -337,7 +353,7 @@ fn cut(
 
 impl Storage for MemoryCoordinator {
     fn catalog(&self) -> Catalog {
-        self.catalog.borrow().clone()
+        self.catalog.borrow().clone().with_scripts(self.scripts.borrow().clone())
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {

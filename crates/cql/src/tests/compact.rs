@@ -281,7 +281,7 @@ fn compact_storage_is_dropped() {
 }
 
 #[test]
-fn schema_tables_and_descriptions_say_so() {
+fn schema_tables_and_descriptions_show_it() {
     let session = session(&[
         "CREATE TABLE s (a int PRIMARY KEY, b int) WITH COMPACT STORAGE",
         "CREATE TABLE k (a int, b int, PRIMARY KEY (a, b)) WITH COMPACT STORAGE AND CLUSTERING ORDER BY (b DESC)",

@@ -225,7 +225,7 @@ fn arithmetic_follows_java() {
 }
 
 #[test]
-fn functions_say_what_is_wrong_as_cassandra_does() {
+fn errors_of_functions_are_cassandras() {
     let session = Session::new();
     session.all(&[
         "CREATE TABLE t (k1 uuid, k2 text, v counter, PRIMARY KEY ((k1, k2)))",

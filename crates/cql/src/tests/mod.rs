@@ -2,6 +2,7 @@
 
 mod compact;
 mod differences;
+mod functions;
 
 use protocol::{ColumnSpec, Value, ValueBuffer};
 use reader::block_on_ready;

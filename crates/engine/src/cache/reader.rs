@@ -112,7 +112,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
     }
 
     /// Reads `ranges` from the SSTables, then continues with `then`.
-    fn go_below(&mut self, ranges: Arc<[ClusteringRange]>, gives_head: bool, then: Option<GoOn>) {
+    fn read_gaps(&mut self, ranges: Arc<[ClusteringRange]>, gives_head: bool, then: Option<GoOn>) {
         if self.gaps == 0 {
             self.cache.rows.count(|stats| stats.misses += 1);
         }
@@ -140,7 +140,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
 
     fn start(&mut self) {
         match &self.cached {
-            None => self.go_below(self.spec.ranges.clone(), true, None),
+            None => self.read_gaps(self.spec.ranges.clone(), true, None),
             Some((_, content)) => {
                 self.out
                     .start(Fragment::PartitionStart { key: self.key.clone(), tombstone: content.tombstone });
@@ -214,7 +214,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
         };
         if self.gaps < GAPS_MAX {
             let gap = Arc::new([between(&walk.at, &until)]);
-            return self.go_below(gap, false, Some(GoOn { number, walk, entry }));
+            return self.read_gaps(gap, false, Some(GoOn { number, walk, entry }));
         }
         let rest = [between(&walk.at, &walk.end)].into_iter();
         let mut rest: Vec<_> = rest
@@ -223,7 +223,7 @@ impl<B: UnderlyingSource> CacheReader<B> {
         if self.spec.reversed {
             rest.reverse();
         }
-        self.go_below(rest.into(), false, None);
+        self.read_gaps(rest.into(), false, None);
     }
 
     /// Passes on the next fragment from the SSTables; false if a load is needed first.

@@ -113,8 +113,8 @@ pub struct CommitLog {
     /// Why the last attempt to create a segment failed; cleared by the next attempt.
     no_space: RefCell<Option<Arc<FileError>>>,
     no_space_lines: LogThrottle,
-    /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being made has
-    /// its number already, so the number of the next one would be too high.
+    /// The earliest position of the first entry of a log that has had no segment yet. A segment that is being
+    /// made has its number already, so the number of the next one would be too high.
     unopened: Cell<Option<LogPosition>>,
     /// Number of times that segments were released, or that free space was reported to a log without space.
     freed: Cell<u64>,
@@ -304,7 +304,7 @@ impl CommitLog {
 
     /// Waits until all entries appended so far are durable, as the sync mode defines it. A conditional write
     /// that writes nothing needs it: the values on which its condition was evaluated must survive a crash.
-    pub async fn durable_so_far(&self) -> Result<(), LogError> {
+    pub async fn durable(&self) -> Result<(), LogError> {
         // Chunks are written in order, so the last one implies all others.
         let gathering =
             self.gathering.borrow().as_ref().filter(|last| !last.is_empty()).map(|last| last.round.clone());
@@ -442,7 +442,7 @@ impl CommitLog {
                     debug!(target: "engine", "commit log segment {} is ready", segment.id);
                     *log.spare_segment.borrow_mut() = Some(segment);
                     *log.no_space.borrow_mut() = None;
-                    log.look_at_disk().await;
+                    log.measure_free_space().await;
                 }
                 Err(error) => {
                     log.log_no_space(&error);
@@ -457,7 +457,7 @@ impl CommitLog {
     }
 
     /// Measures free space, because a busy log may fill the disk between two measurements of the shard.
-    async fn look_at_disk(&self) {
+    async fn measure_free_space(&self) {
         // Without an answer the last measurement counts.
         if let Ok(free_bytes) = self.shard.files().free_bytes(self.segments.dir()).await {
             self.set_free_bytes(free_bytes / u64::from(self.shard.shard_count()));
@@ -573,7 +573,7 @@ impl CommitLog {
     async fn note_loop(self: Rc<Self>) {
         while !self.closing.get() {
             self.shard.sleep_us(NOTE_US).await;
-            if !self.closing.get() && self.segments.is_manifest_behind() {
+            if !self.closing.get() && self.segments.is_manifest_outdated() {
                 let log = self.clone();
                 // A task of its own, because a write to the manifest must not be dropped halfway.
                 let note = async move {
@@ -586,8 +586,8 @@ impl CommitLog {
     }
 
     /// Makes durable that files of earlier runs of all shards are not needed any more.
-    pub async fn give_up_earlier(&self) -> Result<(), FileError> {
-        self.segments.give_up_earlier().await
+    pub async fn release_earlier_files(&self) -> Result<(), FileError> {
+        self.segments.release_earlier_files().await
     }
 
     async fn sync_written(&self) -> Result<(), FileError> {

@@ -217,7 +217,7 @@ impl ManifestFile {
     }
 
     /// Records that files of earlier runs are not needed any more. Effective with the next `store`.
-    pub fn give_up_earlier(&self) {
+    pub fn release_earlier_files(&self) {
         self.needed_from.set(split_id(self.stored.borrow().run).1);
     }
 

@@ -179,7 +179,7 @@ impl Segments {
     }
 
     /// Whether the synced positions in the manifest on disk are outdated.
-    pub fn is_manifest_behind(&self) -> bool {
+    pub fn is_manifest_outdated(&self) -> bool {
         self.manifest.is_behind(&self.listed())
     }
 
@@ -189,8 +189,8 @@ impl Segments {
     }
 
     /// Makes durable that files of earlier runs of all shards are not needed any more.
-    pub async fn give_up_earlier(&self) -> Result<(), FileError> {
-        self.manifest.give_up_earlier();
+    pub async fn release_earlier_files(&self) -> Result<(), FileError> {
+        self.manifest.release_earlier_files();
         self.store_manifest().await
     }
 

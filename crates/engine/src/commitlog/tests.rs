@@ -207,7 +207,7 @@ fn a_segment_that_is_removed_cut_or_emptied_is_missed() {
 }
 
 #[test]
-fn a_cut_behind_the_last_chunk_loses_nothing() {
+fn a_cut_after_the_last_chunk_loses_nothing() {
     let world = SimWorld::new(SimOptions { seed: 5, ..SimOptions::default() });
     let node = world.start_node(|_| async {}).unwrap();
     let acknowledged = Rc::new(RefCell::new(vec![]));
@@ -231,7 +231,7 @@ fn a_cut_behind_the_last_chunk_loses_nothing() {
 }
 
 #[test]
-fn what_was_synced_is_known_although_nothing_was_written_behind_it() {
+fn the_synced_position_is_known_without_a_later_write() {
     for sync in [SyncMode::Batch, SyncMode::Periodic { period_us: 10_000 }] {
         let world = SimWorld::new(SimOptions { seed: 4, ..SimOptions::default() });
         let node = world.start_node(|_| async {}).unwrap();
@@ -264,7 +264,7 @@ fn what_others_have_appended_can_be_waited_for() {
             .block_on(&node, 0, |shard| async move {
                 shard.files().create_dir_all(&dir()).await.unwrap();
                 let log = CommitLog::open(&shard, options(sync), 1).await.unwrap();
-                log.durable_so_far().await.unwrap();
+                log.durable().await.unwrap();
                 // Several chunks; the first is being written while the others gather.
                 for number in 1..=3u64 {
                     log.make_room(8, || None).await.unwrap();
@@ -273,7 +273,7 @@ fn what_others_have_appended_can_be_waited_for() {
                         shard.yield_now().await;
                     }
                 }
-                log.durable_so_far().await.unwrap();
+                log.durable().await.unwrap();
             })
             .unwrap();
         world.kill();

@@ -7,13 +7,14 @@
 use std::rc::Rc;
 
 use catalog::TombstoneGcMode;
-use compaction::weight::{Refusal, Weight};
+use compaction::weight::{JobRefusal, Weight};
 use compaction::{RunId, TableView};
 use model::TableId;
+use reports::RunningCompaction;
 use sstable::read::SSTable;
 
 use super::manager::Manager;
-use super::report::{KeptCounts, RunningReport};
+use super::report::KeptCounts;
 use crate::error::EngineError;
 
 /// Limit of the overlapping SSTables that are named for one SSTable.
@@ -30,7 +31,7 @@ pub struct CompactionExplanation {
     pub waits: Vec<String>,
     pub pending: u64,
     pub backlog_bytes: u64,
-    pub running: Vec<RunningReport>,
+    pub running: Vec<RunningCompaction>,
     /// 0: no limit.
     pub throughput_bytes_per_s: u64,
 }
@@ -135,8 +136,8 @@ impl Manager {
             }
             match self.schedule.check(*weight) {
                 Ok(()) => {}
-                Err(Refusal::SameWeight) => waits.push("a job of about the same size runs".to_string()),
-                Err(Refusal::LargerFanIn) => waits.push("a job that merges more runs runs".to_string()),
+                Err(JobRefusal::SameWeight) => waits.push("a job of about the same size runs".to_string()),
+                Err(JobRefusal::LargerFanIn) => waits.push("a job that merges more runs runs".to_string()),
             }
             if next.needs_bytes > free_bytes {
                 let needs_bytes = next.needs_bytes;
@@ -150,7 +151,7 @@ impl Manager {
                 "{free_bytes} bytes are free, less than the space reserve of {reserve_bytes}: flushes wait for jobs"
             ));
         }
-        let running = self.running.of_table(id).iter().map(|running| running.report(now_us)).collect();
+        let running = self.running.of_table(id).iter().map(|running| running.report(self.shard().id(), now_us)).collect();
         Ok(CompactionExplanation {
             text,
             next: next.map(|(next, _)| next),

@@ -29,7 +29,7 @@ impl Held {
         }
     }
 
-    fn is_still_there(&self, table: &Table) -> bool {
+    fn still_exists(&self, table: &Table) -> bool {
         match self {
             Self::CommitLog(since_us) => table.replayable_since_us() == Some(*since_us),
             Self::Memtable(since_us) => table.memtables.min_timestamp_us() == Some(*since_us),
@@ -58,6 +58,6 @@ impl Futile {
 
     /// Whether another job for the tombstones of this SSTable would free nothing either.
     pub(super) fn has(&self, table: &Table, name: SSTableName) -> bool {
-        self.0.get(&name).is_some_and(|held| held.iter().all(|held| held.is_still_there(table)))
+        self.0.get(&name).is_some_and(|held| held.iter().all(|held| held.still_exists(table)))
     }
 }

@@ -1,70 +1,13 @@
 //! The last compactions of all shards, including those before the start that are stored
 //! (`shard::compaction_history`).
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reports::EndedCompaction;
 
 /// The maximum number of jobs in the history.
 const REMEMBERED: usize = 2000;
-
-/// A job that ended well.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// A UUID of version 1; its time is the end of the job.
-    pub id: uuid::Uuid,
-    pub shard: u32,
-    pub keyspace: String,
-    pub table: String,
-    pub kind: Cow<'static, str>,
-    pub reason: String,
-    /// Milliseconds since 1970.
-    pub ended_ms: i64,
-    pub took_us: u64,
-    /// Bytes on disk.
-    pub input_bytes: u64,
-    pub output_bytes: u64,
-    pub input_sstables: u64,
-    /// The sum over the inputs: a partition in two inputs counts twice.
-    pub input_partitions: u64,
-    pub output_partitions: u64,
-    /// The number of partitions merged from one input, from two inputs, and so on.
-    pub merged: Vec<(u32, u64)>,
-}
-
-impl Ended {
-    /// The order of the history, the same before and after a restart: by end time, oldest first, then by id.
-    pub(crate) fn order(&self) -> (i64, uuid::Uuid) {
-        (self.ended_ms, self.id)
-    }
-}
-
-/// The log line, with the facts of Cassandra's: inputs and outputs, rate, and reason.
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let took_s = self.took_us.max(1) as f64 / 1e6;
-        let rate = self.input_bytes as f64 / took_s / f64::from(1 << 20);
-        let percent = match self.input_bytes {
-            0 => 0.0,
-            input_bytes => self.output_bytes as f64 * 100.0 / input_bytes as f64,
-        };
-        write!(
-            f,
-            "{} of {}.{}: {} SSTables, {} bytes to {} bytes ({percent:.0}% of them) in {took_s:.3} s ({rate:.1} MiB/s); \
-             {} partitions to {}; {}",
-            self.kind,
-            self.keyspace,
-            self.table,
-            self.input_sstables,
-            self.input_bytes,
-            self.output_bytes,
-            self.input_partitions,
-            self.output_partitions,
-            self.reason
-        )
-    }
-}
 
 /// A UUID of version 1 from the time, in units of 100 ns since 1582, and `random`.
 pub(crate) fn time_uuid(wall_us: i64, random: u64) -> uuid::Uuid {
@@ -81,18 +24,18 @@ pub(crate) fn time_uuid(wall_us: i64, random: u64) -> uuid::Uuid {
 #[derive(Debug, Default)]
 struct Remembered {
     /// Oldest first.
-    ended: VecDeque<Ended>,
+    ended: VecDeque<EndedCompaction>,
     /// The jobs of `ended` that are not stored yet.
-    unsaved: VecDeque<Ended>,
+    unsaved: VecDeque<EndedCompaction>,
 }
 
 /// One list for all shards, behind a lock. It is taken when a job ends and when the history is read.
 #[derive(Clone, Debug, Default)]
 pub struct History(Arc<Mutex<Remembered>>);
 
-/// Inserts into `list` in the order of [`Ended::order`]. Jobs of two shards that end at the same moment may
-/// arrive in any order.
-fn insert(list: &mut VecDeque<Ended>, ended: Ended) {
+/// Inserts into `list` in the order of [`EndedCompaction::order`]. Jobs of two shards that end at the same
+/// moment may arrive in any order.
+fn insert(list: &mut VecDeque<EndedCompaction>, ended: EndedCompaction) {
     let place = list.partition_point(|other| other.order() <= ended.order());
     list.insert(place, ended);
     if list.len() > REMEMBERED {
@@ -106,7 +49,7 @@ impl History {
     }
 
     /// `is_stored`: the job is to be stored, so that it is in the history after a restart.
-    pub(crate) fn push(&self, ended: Ended, is_stored: bool) {
+    pub(crate) fn push(&self, ended: EndedCompaction, is_stored: bool) {
         let mut all = self.lock();
         if is_stored {
             insert(&mut all.unsaved, ended.clone());
@@ -115,7 +58,7 @@ impl History {
     }
 
     /// Adds the jobs that were stored before the start.
-    pub(crate) fn restore(&self, stored: Vec<Ended>) {
+    pub(crate) fn restore(&self, stored: Vec<EndedCompaction>) {
         let mut all = self.lock();
         stored.into_iter().for_each(|ended| insert(&mut all.ended, ended));
     }
@@ -124,18 +67,18 @@ impl History {
         !self.lock().unsaved.is_empty()
     }
 
-    pub(crate) fn take_unsaved(&self) -> Vec<Ended> {
+    pub(crate) fn take_unsaved(&self) -> Vec<EndedCompaction> {
         std::mem::take(&mut self.lock().unsaved).into()
     }
 
     /// Puts back jobs that could not be stored, for a later attempt.
-    pub(crate) fn put_back(&self, unsaved: Vec<Ended>) {
+    pub(crate) fn put_back(&self, unsaved: Vec<EndedCompaction>) {
         let mut all = self.lock();
         unsaved.into_iter().for_each(|ended| insert(&mut all.unsaved, ended));
     }
 
     /// All jobs, oldest first.
-    pub fn all(&self) -> Vec<Ended> {
+    pub fn all(&self) -> Vec<EndedCompaction> {
         self.lock().ended.iter().cloned().collect()
     }
 }
@@ -144,8 +87,8 @@ impl History {
 mod tests {
     use super::*;
 
-    fn ended(number: i64) -> Ended {
-        Ended {
+    fn ended(number: i64) -> EndedCompaction {
+        EndedCompaction {
             id: time_uuid(number, 7),
             shard: 0,
             keyspace: "ks".into(),
@@ -165,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_line_of_the_log() {
-        let ended = Ended {
+        let ended = EndedCompaction {
             reason: "4 SSTables of about 1 MB".into(),
             took_us: 2_500_000,
             input_bytes: 10 << 20,
@@ -184,8 +127,8 @@ mod tests {
 
     #[test]
     fn jobs_of_one_millisecond_have_one_order() {
-        let (first, second) = (ended(5), Ended { id: time_uuid(6, 1), ..ended(5) });
-        let ids = |jobs: [&Ended; 2]| {
+        let (first, second) = (ended(5), EndedCompaction { id: time_uuid(6, 1), ..ended(5) });
+        let ids = |jobs: [&EndedCompaction; 2]| {
             let history = History::default();
             jobs.iter().for_each(|job| history.push((*job).clone(), true));
             history.all().iter().map(|job| job.id).collect::<Vec<_>>()
@@ -195,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_remembered_and_what_was_stored_comes_first() {
+    fn the_history_is_bounded_and_stored_entries_come_first() {
         let history = History::default();
-        let times = |list: Vec<Ended>| list.iter().map(|ended| ended.ended_ms).collect::<Vec<_>>();
+        let times = |list: Vec<EndedCompaction>| list.iter().map(|ended| ended.ended_ms).collect::<Vec<_>>();
         history.push(ended(10), true);
         history.push(ended(11), false);
         history.restore(vec![ended(1), ended(2)]);

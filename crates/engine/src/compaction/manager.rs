@@ -22,17 +22,17 @@ use runtime::{CpuGroup, JoinHandle, Shard};
 use sstable::read::{ChunkCache, SSTable};
 use sstable::version::Version;
 
+use super::back_pressure::DiskSpace;
 use super::compaction_log::CompactionLog;
 use super::error::JobError;
 use super::history::History;
 use super::host::CompactionHost;
 use super::job::JobContext;
-use super::pressure::DiskSpace;
 use super::report::ManagerStats;
 use super::running::RunningJobs;
 use super::schedule::Schedule;
-use super::strategies;
 use super::table_state::TableState;
+use super::table_strategy;
 use super::throttle::Throttle;
 use crate::error::EngineError;
 use crate::options::{CompactionOptions, SSTableForm};
@@ -120,7 +120,7 @@ impl Manager {
             Some(known) => {
                 if *known.options.borrow() != *options {
                     *known.strategy.borrow_mut() = self.strategy_of(table, options);
-                    let before = known.rules.replace(strategies::rules_of(options));
+                    let before = known.rules.replace(table_strategy::rules_of(options));
                     self.log_switched(&known, before.log_all);
                     known.options.borrow_mut().clone_from(options);
                 }
@@ -150,7 +150,7 @@ impl Manager {
 
     /// The strategy named by the options; if they are invalid, the null strategy, and the error is reported.
     fn strategy_of(&self, table: &Table, options: &BTreeMap<String, String>) -> Box<dyn Strategy> {
-        let (strategy, refused) = strategies::of(options);
+        let (strategy, refused) = table_strategy::of(options);
         if let Some(error) = refused {
             let text =
                 format!("{error}; the table is not compacted until ALTER TABLE gives it valid options");
@@ -185,7 +185,7 @@ impl Manager {
     /// Wakes the manager for tables whose pause is over, and asks all tables periodically.
     pub fn tick(&self) {
         let now_us = self.shard().now_us();
-        if self.schedule.is_ask_due(now_us) {
+        if self.schedule.is_poll_due(now_us) {
             self.ask_all();
         }
         if self.tables.borrow().values().any(|managed| managed.pause.is_over(now_us)) {

@@ -1,8 +1,8 @@
 //! Compaction: jobs merge a table's SSTables into fewer ones and drop dead data.
 //!
-//! - [`manager`] decides which job runs when. It asks `strategies` and passes them a `view` of the table. Its
-//!   parts are `schedule`, `running`, `table_state`, `pause` and `pressure`; `lifecycle` starts jobs and
-//!   processes their results.
+//! - [`manager`] decides which job runs when. It asks the strategy (`table_strategy`) and passes it a `view`
+//!   of the table. Its parts are `schedule`, `running`, `table_state`, `pause` and `back_pressure`;
+//!   `job_lifecycle` starts jobs and processes their results.
 //! - [`job`] runs one compaction. `output` and `windows` cut its output into SSTables, `purge` decides what
 //!   may be dropped, `throttle` limits the read rate.
 //! - [`record`] and `replace` replace SSTables by others in a way that survives crashes.
@@ -11,11 +11,12 @@
 //! - [`verify`] finds damaged SSTables and puts them into quarantine; [`scrub`] replaces damaged SSTables by
 //!   their readable part.
 //! - `sample` estimates from a small part of the data how many bytes a merge would free.
-//! - `operations` runs the requests of users; [`report`] and [`history`] are the figures and jobs shown to
+//! - `user_requests` runs the requests of users; [`report`] and [`history`] are the figures and jobs shown to
 //!   them.
 //! - [`explain`] is why jobs run or wait, and why tombstones are still there.
 //! - `compaction_log` writes the lines of the option `log_all`.
 
+mod back_pressure;
 mod compaction_log;
 pub mod error;
 pub mod explain;
@@ -24,12 +25,10 @@ pub mod history;
 mod host;
 mod index_build;
 pub mod job;
-mod lifecycle;
+mod job_lifecycle;
 pub mod manager;
-mod operations;
 mod output;
 mod pause;
-mod pressure;
 mod purge;
 mod read_rate;
 pub mod record;
@@ -41,9 +40,10 @@ mod running;
 mod sample;
 mod schedule;
 pub mod scrub;
-mod strategies;
 mod table_state;
+mod table_strategy;
 mod throttle;
+mod user_requests;
 pub mod verify;
 mod view;
 mod windows;
@@ -51,6 +51,6 @@ mod windows;
 pub use compaction::garbage::Granularity;
 pub use compaction_log::CompactionLog;
 pub use error::JobError;
-pub use history::{Ended, History};
+pub use history::History;
 pub use manager::{CompactionSetup, Manager};
 pub use purge::{Blocker, KeptTombstones};

@@ -125,7 +125,7 @@ impl JobPurge {
     }
 
     /// Rebuilds the horizon if the table's SSTables have changed.
-    fn look(&mut self) {
+    fn refresh(&mut self) {
         let now = self.table.sstables();
         if self.seen.as_ref().is_some_and(|seen| Rc::ptr_eq(seen, &now)) {
             return;
@@ -142,7 +142,7 @@ impl JobPurge {
 
     /// A lower bound for the timestamps of all data of the partition outside the job.
     fn max_purgeable_us(&mut self, key: &PartitionKey) -> i64 {
-        self.look();
+        self.refresh();
         if broken::is("tombstone_purge") {
             return i64::MAX;
         }

@@ -12,7 +12,7 @@ const WATCHED_S: f64 = 600.0;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadRate {
-    /// The counter and the time at the last call of [`Self::look`].
+    /// The counter and the time at the last call of [`Self::observe`].
     reads: u64,
     at_s: u32,
     /// Reads and elapsed time, both decayed.
@@ -29,7 +29,7 @@ impl ReadRate {
     }
 
     /// Reads per second, if the SSTable has been observed for long enough.
-    pub(super) fn look(&mut self, reads: u64, now_s: u32) -> Option<f64> {
+    pub(super) fn observe(&mut self, reads: u64, now_s: u32) -> Option<f64> {
         // If the clock was set back, the reads count and the time does not.
         let passed_s = f64::from(now_s.saturating_sub(self.at_s));
         let weight = (-passed_s / DECAY_S).exp();
@@ -52,22 +52,22 @@ mod tests {
         let mut found = None;
         for minute in 1..=240 {
             reads += 300;
-            found = rate.look(reads, minute * 60);
+            found = rate.observe(reads, minute * 60);
             assert_eq!(found.is_some(), minute >= 10, "minute {minute}: {found:?}");
             if let Some(per_s) = found {
                 assert!((per_s - 5.0).abs() < 0.05, "minute {minute}: {per_s}");
             }
         }
         assert!(found.is_some());
-        let silent = (241..=241 + 480).map(|minute| rate.look(reads, minute * 60)).last().flatten();
+        let silent = (241..=241 + 480).map(|minute| rate.observe(reads, minute * 60)).last().flatten();
         assert!(silent.is_some_and(|per_s| per_s < 0.15), "{silent:?}");
     }
 
     #[test]
     fn a_clock_that_is_set_back_loses_no_read() {
         let mut rate = ReadRate::new(0, 10_000);
-        assert_eq!(rate.look(600, 5000), None);
-        let per_s = rate.look(600, 5600).expect("it was watched");
+        assert_eq!(rate.observe(600, 5000), None);
+        let per_s = rate.observe(600, 5600).expect("it was watched");
         assert!((0.9..1.0).contains(&per_s), "{per_s}");
     }
 }

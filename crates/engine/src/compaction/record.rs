@@ -109,7 +109,7 @@ pub async fn store(files: &Files, dir: &Path, number: u64, record: &Record) -> R
 
 /// Applies a durable record and removes it. May be repeated after an error.
 pub async fn finish(files: &Files, dir: &Path, number: u64, record: &Record) -> Result<(), FileError> {
-    carry_out(files, dir, record).await?;
+    apply(files, dir, record).await?;
     if broken::is("compaction_record") {
         return Ok(());
     }
@@ -120,7 +120,7 @@ pub async fn finish(files: &Files, dir: &Path, number: u64, record: &Record) -> 
     files.sync_dir(dir).await
 }
 
-async fn carry_out(files: &Files, dir: &Path, record: &Record) -> Result<(), FileError> {
+async fn apply(files: &Files, dir: &Path, record: &Record) -> Result<(), FileError> {
     if !record.outputs.is_empty() {
         seal_all(files, dir, &record.outputs).await?;
     }
@@ -145,7 +145,7 @@ pub async fn recover(files: &Files, dir: &Path) -> Result<usize, FileError> {
                               or remove the file if that does not matter";
                 FileError::new("read", &path, std::io::Error::new(std::io::ErrorKind::InvalidData, detail))
             })?;
-            carry_out(files, dir, &record).await?;
+            apply(files, dir, &record).await?;
             files.remove(&path).await?;
             is_changed = true;
             records += 1;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use compaction::amplification::live_disk_bytes;
 use model::TableId;
+use reports::RunningCompaction;
 
 use super::compaction_log::CompactionLog;
 use super::history::History;
@@ -13,44 +14,15 @@ use super::purge::Blocker;
 use super::running::Running;
 use super::table_state::TableState;
 
-/// A running job.
-#[derive(Clone, Debug)]
-pub struct RunningReport {
-    /// Counted from 1 on its shard.
-    pub id: u64,
-    pub keyspace: String,
-    pub table: String,
-    pub kind: &'static str,
-    pub reason: String,
-    /// Uncompressed bytes of its inputs, in total and already read.
-    pub total_bytes: u64,
-    pub read_bytes: u64,
-    /// Bytes on disk of completed outputs.
-    pub written_bytes: u64,
-    pub running_us: u64,
-}
-
-impl RunningReport {
-    /// Mean read rate of the job.
-    pub fn bytes_per_s(&self) -> f64 {
-        self.read_bytes as f64 * 1e6 / self.running_us.max(1) as f64
-    }
-
-    /// Remaining time at the mean rate so far; `None` before the first read.
-    pub fn remaining_us(&self) -> Option<u64> {
-        let left = self.total_bytes.saturating_sub(self.read_bytes);
-        (self.read_bytes > 0).then(|| (left as f64 * 1e6 / self.bytes_per_s()) as u64)
-    }
-}
-
 impl Running {
-    pub(super) fn report(&self, now_us: u64) -> RunningReport {
+    pub(super) fn report(&self, shard: u32, now_us: u64) -> RunningCompaction {
         let schema = self.table.schema();
-        RunningReport {
+        RunningCompaction {
             id: self.control.id,
+            shard,
             keyspace: schema.keyspace.clone(),
             table: schema.name.clone(),
-            kind: self.job.kind,
+            kind: self.job.kind.into(),
             reason: self.job.reason.clone(),
             total_bytes: self.control.total_bytes,
             read_bytes: self.control.read_bytes.get().min(self.control.total_bytes),
@@ -121,7 +93,8 @@ pub struct ManagerStats {
     pub last_error: Option<String>,
     /// Jobs that took more of the disk than `disk_budget` had left, since no smaller one could free anything.
     pub beyond_budget: u64,
-    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how long.
+    /// Flushes that were kept back since a table had too many runs or the disk too little room, and for how
+    /// long.
     pub flush_waits: u64,
     pub flush_waited_us: u64,
     /// Bytes that must still be rewritten, and the CPU shares derived from them.
@@ -135,7 +108,7 @@ pub struct ManagerStats {
 /// Compactions of a shard.
 #[derive(Clone, Debug)]
 pub struct CompactionReport {
-    pub running: Vec<RunningReport>,
+    pub running: Vec<RunningCompaction>,
     /// Estimated number of jobs that each table needs, by keyspace and name. Tables that need none are
     /// absent.
     pub pending: Vec<((String, String), u64)>,
@@ -176,7 +149,12 @@ impl Manager {
         });
         CompactionReport {
             pending: pending.filter(|(_, pending)| *pending > 0).collect(),
-            running: self.running.all().iter().map(|running| running.report(now_us)).collect(),
+            running: self
+                .running
+                .all()
+                .iter()
+                .map(|running| running.report(self.shard().id(), now_us))
+                .collect(),
             stats: self.stats.borrow().clone(),
             throughput_bytes_per_s: self.throughput(),
             jobs_max: self.jobs_max(),

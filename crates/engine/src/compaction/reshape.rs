@@ -91,7 +91,7 @@ impl Manager {
         let is_mine = |sstable: &&Rc<SSTable>| {
             let name = sstable.name();
             table.is_shared(sstable, shards)
-                && reshard::is_turn(self.shard(), name)
+                && reshard::is_owner(self.shard(), name)
                 && !table.sstables.is_frozen(name)
                 && !table.sstables.is_quarantined(name)
         };

@@ -32,7 +32,7 @@ use crate::table::Table;
 
 /// Whether this shard is responsible for the SSTable: SSTables are assigned to shards by generation, round
 /// robin.
-pub(super) fn is_turn(shard: &Shard, name: SSTableName) -> bool {
+pub(super) fn is_owner(shard: &Shard, name: SSTableName) -> bool {
     let number = crate::table::files::number(&name).unwrap_or(0);
     number % u64::from(shard.shard_count()) == u64::from(shard.id())
 }
@@ -242,9 +242,9 @@ async fn commit(
     };
     let (input, in_doubt) = (input.name(), matches!(result, Err(JobError::InDoubt(_))));
     for owner in 0..held {
-        let let_go = move |shard: Shard| async move { let_go(&shard, id, input, in_doubt).await };
+        let resume_table = move |shard: Shard| async move { resume_table(&shard, id, input, in_doubt).await };
         // A shard that has stopped holds no lock.
-        let _ = shard.call(owner, CpuGroup::Compaction, let_go).await;
+        let _ = shard.call(owner, CpuGroup::Compaction, resume_table).await;
     }
     result
 }
@@ -288,7 +288,7 @@ async fn prepare(
 }
 
 /// Undoes the preparations of step 1 on each shard, after success or failure.
-async fn let_go(shard: &Shard, id: TableId, input: SSTableName, in_doubt: bool) {
+async fn resume_table(shard: &Shard, id: TableId, input: SSTableName, in_doubt: bool) {
     if let Some(Ok(table)) = CompactionHost::of(shard).map(|host| host.table(id)) {
         table.sstables.incoming.take();
         if !in_doubt {

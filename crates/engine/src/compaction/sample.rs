@@ -283,7 +283,7 @@ mod tests {
     use crate::{node, recover};
 
     #[test]
-    fn rows_are_counted_by_who_has_them() {
+    fn rows_are_counted_by_the_runs_that_have_them() {
         let schema = TableSchema::builder("ks", "t")
             .partition_key("p", CqlType::Text)
             .clustering("c", CqlType::Int)
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_of_sstables_tells_which_runs_share_rows() {
+    fn a_sample_of_sstables_finds_runs_that_share_rows() {
         let world = SimWorld::new(SimOptions::default());
         let node_1 = world.start_node(|_| async {}).unwrap();
         let sampled = world.block_on(&node_1, 0, |shard| async move {

@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use compaction::weight::{Admission, Refusal, Weight};
+use compaction::weight::{Admission, JobRefusal, Weight};
 use runtime::{Event, NextEvent};
 
 /// Interval at which every table is asked, without regard to events.
@@ -86,7 +86,7 @@ impl Schedule {
     }
 
     /// Why a job of the weight may not start now.
-    pub(super) fn check(&self, weight: Weight) -> Result<(), Refusal> {
+    pub(super) fn check(&self, weight: Weight) -> Result<(), JobRefusal> {
         self.admission.borrow().check(weight)
     }
 
@@ -95,7 +95,7 @@ impl Schedule {
     }
 
     /// Whether the interval [`ASK_ALL_US`] is over.
-    pub(super) fn is_ask_due(&self, now_us: u64) -> bool {
+    pub(super) fn is_poll_due(&self, now_us: u64) -> bool {
         now_us >= self.last_ask_us.get() + ASK_ALL_US
     }
 

@@ -27,7 +27,7 @@ use sstable::tools::ScrubRounds;
 use super::error::JobError;
 use super::job::{Control, JobContext, JobStats};
 use super::manager::Manager;
-use super::reshard::{Dealer, is_turn};
+use super::reshard::{Dealer, is_owner};
 use super::running::NewJob;
 use super::table_state::TableState;
 use crate::error::EngineError;
@@ -167,7 +167,7 @@ impl Manager {
         scrubbed: &Rc<RefCell<Scrubbed>>,
     ) -> Result<(), JobError> {
         let (table, shards) = (&managed.table, self.shard().shard_count());
-        if table.is_shared(input, shards) && !is_turn(self.shard(), input.name()) {
+        if table.is_shared(input, shards) && !is_owner(self.shard(), input.name()) {
             return Ok(());
         }
         if !table.sstables().iter().any(|sstable| Rc::ptr_eq(sstable, input)) {

@@ -13,7 +13,7 @@ use super::futile::Futile;
 use super::pause::Pause;
 use super::reshape::Reshaping;
 use super::sample::Sampling;
-use super::strategies;
+use super::table_strategy;
 use super::view::Views;
 use crate::table::Table;
 
@@ -55,7 +55,7 @@ impl TableState {
         Rc::new(Self {
             table: table.clone(),
             options: RefCell::new(options.clone()),
-            rules: Cell::new(strategies::rules_of(options)),
+            rules: Cell::new(table_strategy::rules_of(options)),
             tombstone_gc: Cell::new(settings.tombstone_gc()),
             reshaping: RefCell::default(),
             sampling: Sampling::default(),

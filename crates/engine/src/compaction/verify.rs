@@ -1,8 +1,8 @@
 //! `nodetool verify`: reads and checks the SSTables of a table in place; damaged ones go into quarantine.
 //!
-//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of which only a
-//! filter, a summary or Messina.db is damaged is told, and not put into quarantine: whatever is made of it is sound. A
-//! damaged component of a secondary index is told, and built again.
+//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of
+//! which only a filter, a summary or Messina.db is damaged is told, and not put into quarantine: whatever is
+//! made of it is sound. A damaged component of a secondary index is told, and built again.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use sstable::name::Component;
 use sstable::read::{ChunkCache, Depth, SSTable};
 use sstable::tools::{Finding, Findings};
 
-use super::reshard::is_turn;
+use super::reshard::is_owner;
 use crate::table::Table;
 
 /// Maximum number of findings reported for each SSTable.
@@ -26,11 +26,11 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
     let mut verified = Verified::default();
     verified.damaged.extend(table.sstables.unreadable());
     for sstable in table.sstables().iter() {
-        if table.is_shared(sstable, shard.shard_count()) && !is_turn(shard, sstable.name()) {
+        if table.is_shared(sstable, shard.shard_count()) && !is_owner(shard, sstable.name()) {
             continue;
         }
-        // A replacement that is under way seals its outputs while it holds the lock. Outputs of an unfinished one
-        // are frozen, and have no seal yet.
+        // A replacement that is under way seals its outputs while it holds the lock. Outputs of an unfinished
+        // one are frozen, and have no seal yet.
         drop(table.files_lock.lock().await);
         if table.sstables.is_frozen(sstable.name()) {
             continue;

@@ -56,7 +56,7 @@ impl Views {
                 reads: ReadRate::new(sstable.point_reads(), now_s),
             });
             let mut view = known.view.clone();
-            view.reads_per_s = known.reads.look(sstable.point_reads(), now_s);
+            view.reads_per_s = known.reads.observe(sstable.point_reads(), now_s);
             view.compacting = is_busy(name);
             view.frozen = table.sstables.is_frozen(name)
                 || table.sstables.is_quarantined(name)

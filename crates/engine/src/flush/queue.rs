@@ -154,8 +154,8 @@ impl FlushQueue {
     }
 
     /// Queues the memtables again that the table had to forget for a truncate that did not happen.
-    pub fn take_back_forgotten(&self, table: &Rc<Table>) {
-        if let Some(sealed) = table.memtables.take_back_forgotten() {
+    pub fn restore_forgotten(&self, table: &Rc<Table>) {
+        if let Some(sealed) = table.memtables.restore_forgotten() {
             self.enqueue(table, sealed);
         }
     }
@@ -172,7 +172,7 @@ impl FlushQueue {
             let before = self.before_flush.borrow().as_ref().map(|before| before(&job.table));
             if let Some(before) = before {
                 before.await;
-                if job.table.memtables.holds_back(&job.sealed) {
+                if job.table.memtables.blocks_flush(&job.sealed) {
                     continue;
                 }
             }
@@ -183,7 +183,7 @@ impl FlushQueue {
                 Ok(written) => {
                     pause_us = RETRY_US_MIN;
                     self.finish(&job, written.as_ref());
-                    self.take_apart(job.sealed);
+                    self.free_in_steps(job.sealed);
                 }
                 Err(error) => {
                     let no_space = error.is_no_space();
@@ -193,7 +193,7 @@ impl FlushQueue {
                         *self.log_failed.borrow_mut() = Some(failed.clone());
                     }
                     self.count(|stats| stats.failures += 1);
-                    self.put_behind(&job, &error, no_space);
+                    self.move_to_end(&job, &error, no_space);
                     self.ended.signal();
                     // A task that waits for this flush to free a log segment may give up now.
                     job.table.log.progress().signal();
@@ -215,11 +215,11 @@ impl FlushQueue {
         }
     }
 
-    /// The first job that its table does not hold back, moved to the front of the queue. A job stays in the queue while
-    /// it is written, so that a ticket finds it.
+    /// The first job that its table does not hold back, moved to the front of the queue. A job stays in the
+    /// queue while it is written, so that a ticket finds it.
     fn next_job(&self) -> Option<Job> {
         let mut jobs = self.jobs.borrow_mut();
-        let at = jobs.iter().position(|job| !job.table.memtables.holds_back(&job.sealed))?;
+        let at = jobs.iter().position(|job| !job.table.memtables.blocks_flush(&job.sealed))?;
         jobs.make_contiguous()[..=at].rotate_right(1);
         let job = jobs.front().expect("it was just found");
         Some(Job { table: job.table.clone(), sealed: job.sealed.clone(), state: job.state.clone() })
@@ -227,7 +227,7 @@ impl FlushQueue {
 
     /// Moves the failed first job to the end, so that it does not block others. A full disk counts as a
     /// failure of every job.
-    fn put_behind(&self, failed: &Job, error: &FlushError, no_space: bool) {
+    fn move_to_end(&self, failed: &Job, error: &FlushError, no_space: bool) {
         let mut jobs = self.jobs.borrow_mut();
         for job in jobs.iter().filter(|job| no_space || Rc::ptr_eq(&job.state, &failed.state)) {
             job.state.fail(error, no_space);
@@ -316,18 +316,18 @@ impl FlushQueue {
     }
 
     /// Frees a memtable in steps, in a task that yields.
-    fn take_apart(&self, sealed: Rc<LoggedMemtable>) {
+    fn free_in_steps(&self, sealed: Rc<LoggedMemtable>) {
         // A read that has it open frees it at its end.
         let Ok(sealed) = Rc::try_unwrap(sealed) else { return };
         let shard = self.shard.clone();
-        let take_apart = async move {
-            for () in sealed.memtable.take_apart() {
+        let drained = async move {
+            for () in sealed.memtable.drain_in_steps() {
                 if shard.need_preempt() {
                     shard.yield_now().await;
                 }
             }
         };
-        self.shard.spawn(CpuGroup::Memtable, take_apart).detach();
+        self.shard.spawn(CpuGroup::Memtable, drained).detach();
     }
 
     fn count(&self, change: impl FnOnce(&mut FlushStats)) {

@@ -269,8 +269,8 @@ impl SSTableManifest {
     }
 
     /// Writes `content()` to the file, if it differs. `is_durable`: the update must survive a loss of power.
-    /// A file that cannot be written is removed, so that it causes no false report; this loses no data. Fails if
-    /// `is_durable` and after a loss of power the file may be as before.
+    /// A file that cannot be written is removed, so that it causes no false report; this loses no data. Fails
+    /// if `is_durable` and after a loss of power the file may be as before.
     pub async fn store(
         &self,
         files: &Files,

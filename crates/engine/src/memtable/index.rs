@@ -99,8 +99,8 @@ impl MemIndex {
     }
 
     /// Gives the memory back in small lots, one for each step of the iterator.
-    pub fn take_apart(self) -> impl Iterator<Item = ()> {
-        self.tree.into_inner().take_apart().map(drop)
+    pub fn drain_in_steps(self) -> impl Iterator<Item = ()> {
+        self.tree.into_inner().drain_in_steps().map(drop)
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_sorted_and_a_cursor_begins_where_it_is_told() {
+    fn entries_are_sorted_and_a_cursor_begins_at_a_given_position() {
         let schema = schema();
         let memtable = Memtable::new(schema.clone());
         for (p, c, v) in [("a", "2", "x"), ("a", "1", "x"), ("a", "1", "x"), ("b", "1", "w"), ("b", "3", "x")]

@@ -111,12 +111,8 @@ impl Memtable {
         if Arc::ptr_eq(&schema, &with_dropped) {
             return schema;
         }
-        let back: Vec<(ColumnId, i64)> = with_dropped
-            .made_again()
-            .iter()
-            .filter(|(id, _)| schema.column(*id).is_none())
-            .copied()
-            .collect();
+        let back: Vec<(ColumnId, i64)> =
+            with_dropped.recreated().iter().filter(|(id, _)| schema.column(*id).is_none()).copied().collect();
         let partitions = self.partitions.borrow();
         let mut cursor = partitions.cursor(|_| std::cmp::Ordering::Greater);
         while let Some((_, partition)) = cursor.next() {
@@ -156,13 +152,13 @@ impl Memtable {
     }
 
     /// Frees the memory in small steps, one for each call of the iterator; freeing it at once takes long.
-    pub fn take_apart(self) -> impl Iterator<Item = ()> {
+    pub fn drain_in_steps(self) -> impl Iterator<Item = ()> {
         // An index that a read has open goes with the read.
         let indexes = self.indexes.into_inner().into_iter().filter_map(Rc::into_inner);
-        let partitions = self.partitions.into_inner().take_apart().map(|lot| {
+        let partitions = self.partitions.into_inner().drain_in_steps().map(|lot| {
             black_box(lot.iter().map(|(_, partition)| partition.touch()).sum::<u64>());
         });
-        partitions.chain(indexes.flat_map(MemIndex::take_apart))
+        partitions.chain(indexes.flat_map(MemIndex::drain_in_steps))
     }
 
     /// Bytes requested from the allocator and not yet freed.

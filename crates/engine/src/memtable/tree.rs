@@ -191,7 +191,7 @@ impl<K: TreeKey, V: Clone> Tree<K, V> {
 
     /// The entries, one leaf at a time and in no particular order; nodes are freed on the way. Nodes shared
     /// with a snapshot are skipped.
-    pub fn take_apart(self) -> impl Iterator<Item = Vec<(K, V)>> {
+    pub fn drain_in_steps(self) -> impl Iterator<Item = Vec<(K, V)>> {
         let (mut nodes, mut one) = match self.root {
             Root::Empty => (vec![], None),
             Root::One(entry) => (vec![], Some(vec![entry])),
@@ -514,7 +514,7 @@ mod tests {
             }
             snapshots.push((tree.clone(), model.clone()));
             let mut taken = BTreeMap::new();
-            for lot in snapshots.last().expect("pushed above").0.clone().take_apart() {
+            for lot in snapshots.last().expect("pushed above").0.clone().drain_in_steps() {
                 taken.extend(lot);
             }
             assert!(taken.is_empty() || tree.len() == 1, "nothing is taken from a snapshot that is shared");
@@ -546,7 +546,7 @@ mod tests {
             let mut tree = Tree::default();
             (0..count).for_each(|key| assert!(put(&mut tree, key * 7919 % 10_007, key)));
             let expected = contents(&tree);
-            let mut taken: Vec<_> = tree.take_apart().flatten().collect();
+            let mut taken: Vec<_> = tree.drain_in_steps().flatten().collect();
             taken.sort_unstable();
             assert_eq!(taken, expected);
         }

@@ -12,7 +12,7 @@ use model::types::{CqlType, UserType};
 use model::{TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 use sstable::dump::named_schema;
-use sstable::tools::{Finding, Place, check_fit, merged_header, read_statistics};
+use sstable::tools::{Finding, SSTablePath, check_fit, merged_header, read_statistics};
 
 use super::{NodeShard, on_all, publish};
 use crate::error::EngineError;
@@ -69,7 +69,7 @@ async fn schema_of(shard: &Shard, attachment: &Attachment) -> Result<Arc<TableSc
     }
     let mut headers = vec![];
     for name in names {
-        let place = Place { dir: dir.clone(), name };
+        let place = SSTablePath { dir: dir.clone(), name };
         match read_statistics(shard.files(), &place).await {
             Ok(statistics) => headers.push((place, statistics.header)),
             Err(error) => return Err(invalid(Finding::from(&error).to_string())),

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use compaction::garbage::Granularity;
 use model::TableId;
+use reports::EndedCompaction;
 use runtime::{CpuGroup, Shard};
 use sstable::name::{Component, SSTableName};
 
 use super::{flush, of_all, on_all};
-use crate::compaction::Ended;
 use crate::compaction::explain::{CompactionExplanation, TombstonesReport};
 use crate::compaction::report::CompactionReport;
 use crate::error::EngineError;
@@ -209,6 +209,6 @@ pub async fn tombstones(shard: &Shard, table: TableId) -> Result<Vec<TombstonesR
 }
 
 /// Compactions of all shards that ended well, oldest first.
-pub fn history(shard: &Shard) -> Result<Vec<Ended>, EngineError> {
+pub fn history(shard: &Shard) -> Result<Vec<EndedCompaction>, EngineError> {
     Ok(EngineShard::of(shard)?.compactions().history().all())
 }

@@ -34,7 +34,8 @@ pub async fn report(shard: &Shard) -> Result<Vec<ShardReport>, EngineError> {
     of_all(shard, |engine| Ok(engine.report())).await
 }
 
-/// What all shards together have of each secondary index of the table, in the order of the table's definition.
+/// What all shards together have of each secondary index of the table, in the order of the table's
+/// definition.
 pub async fn index_states(shard: &Shard, table: TableId) -> Result<Vec<IndexState>, EngineError> {
     let of_shards =
         of_all(shard, move |engine| Ok(engine.table(table).map_or(vec![], |table| table.index_states())))

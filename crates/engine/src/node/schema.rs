@@ -44,7 +44,7 @@ async fn change_schema_locked(
     let old = node.catalog.borrow().clone();
     let (new, changes) = change(&old)?;
     check_unchanged(node, &old, &new)?;
-    let gone = gone_tables(&old, &new);
+    let gone = removed_tables(&old, &new);
     snapshot::before_drop(shard, node, gone.iter().filter_map(|id| Some(&**old.table_by_id(*id)?))).await?;
     let timestamp_us = shard.wall_us().max(node.last_schema_us.get().saturating_add(1));
     node.last_schema_us.set(timestamp_us);
@@ -101,7 +101,7 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
         let new = new.clone();
         async move {
             let node = NodeShard::of(&shard)?;
-            let gone = gone_tables(&node.catalog.borrow(), &new);
+            let gone = removed_tables(&node.catalog.borrow(), &new);
             for id in gone {
                 node.engine.compactions().block(id).await;
             }
@@ -117,7 +117,7 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
 }
 
 /// The tables that `new` does not have any more.
-fn gone_tables(old: &Catalog, new: &Catalog) -> Vec<TableId> {
+fn removed_tables(old: &Catalog, new: &Catalog) -> Vec<TableId> {
     let gone = old.all_tables().filter(|table| new.table_by_id(table.schema.id).is_none());
     gone.map(|table| table.schema.id).collect()
 }
@@ -126,7 +126,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
     let node = NodeShard::of(shard)?;
     let old = node.catalog.replace(new.clone());
     let engine = &node.engine;
-    for id in gone_tables(&old, &new) {
+    for id in removed_tables(&old, &new) {
         if let Some(table) = engine.take_table(id) {
             engine.flushes().block(&table).await;
             table.drop_contents();

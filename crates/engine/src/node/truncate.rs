@@ -51,7 +51,7 @@ async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Re
     let is_kept = snapshot::is_automatic(node, &table);
     let result =
         if is_kept { keep_and_empty(shard, node, &table).await } else { empty(shard, node, &table).await };
-    snapshot::let_go(shard, id).await?;
+    snapshot::resume_table(shard, id).await?;
     result
 }
 
@@ -96,7 +96,7 @@ async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> R
     if let Err(error) = truncation::store(shard.files(), &node.table_dir(&table.schema), &record).await {
         let take_back = move |shard: Shard| async move {
             let engine = EngineShard::of(&shard)?;
-            engine.flushes().take_back_forgotten(&engine.table(id)?);
+            engine.flushes().restore_forgotten(&engine.table(id)?);
             Ok(())
         };
         on_all(shard, CpuGroup::Statement, take_back).await?;

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use catalog::is_system_keyspace;
 use model::{TableId, TableSchema};
+use reports::LoadedSSTables;
 use runtime::{CpuGroup, Files, IoClass, Shard};
 use sstable::name::{Component, Generation, SSTableName};
 use sstable::read::{ChunkCache, Depth, SSTable};
@@ -33,17 +34,6 @@ const CACHE_BYTES: usize = 1 << 20;
 /// Number of findings in an error; of the others, only their number is given.
 const FINDINGS_MAX: usize = 10;
 
-/// The SSTables that were loaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LoadReport {
-    /// The original name and the new one.
-    pub loaded: Vec<(SSTableName, SSTableName)>,
-    /// Bytes of all Data.db files.
-    pub data_bytes: u64,
-    /// The directory from which they were loaded.
-    pub dir: PathBuf,
-}
-
 /// The directory used by `refresh`, inside the directory of a table.
 pub fn upload_dir(table_dir: &Path) -> PathBuf {
     table_dir.join(UPLOAD)
@@ -53,7 +43,7 @@ pub fn upload_dir(table_dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// One of them is damaged or does not fit the table; then none is loaded.
-pub async fn refresh(shard: &Shard, table: TableId) -> Result<LoadReport, EngineError> {
+pub async fn refresh(shard: &Shard, table: TableId) -> Result<LoadedSSTables, EngineError> {
     load(shard, table, None).await
 }
 
@@ -61,11 +51,11 @@ pub async fn refresh(shard: &Shard, table: TableId) -> Result<LoadReport, Engine
 ///
 /// # Errors
 /// As [`refresh`].
-pub async fn import(shard: &Shard, table: TableId, dir: PathBuf) -> Result<LoadReport, EngineError> {
+pub async fn import(shard: &Shard, table: TableId, dir: PathBuf) -> Result<LoadedSSTables, EngineError> {
     load(shard, table, Some(dir)).await
 }
 
-async fn load(shard: &Shard, table: TableId, dir: Option<PathBuf>) -> Result<LoadReport, EngineError> {
+async fn load(shard: &Shard, table: TableId, dir: Option<PathBuf>) -> Result<LoadedSSTables, EngineError> {
     // The schema lock, because a truncate or a schema change would miss SSTables that are being loaded.
     let call = shard.call(0, CpuGroup::Maintenance, move |shard| async move {
         let node = NodeShard::of(&shard)?;
@@ -107,7 +97,7 @@ async fn load_locked(
     node: &Rc<NodeShard>,
     id: TableId,
     import_dir: Option<PathBuf>,
-) -> Result<LoadReport, EngineError> {
+) -> Result<LoadedSSTables, EngineError> {
     let schema = node.catalog.borrow().table_by_id(id).map(|table| table.schema.clone());
     let schema = schema.ok_or(EngineError::UnknownTable(id))?;
     if is_system_keyspace(&schema.keyspace) {
@@ -132,7 +122,8 @@ async fn load_locked(
     for name in sealed {
         checked.push(check(shard, &dir, name, &schema).await?);
     }
-    let mut report = LoadReport { dir: dir.clone(), ..LoadReport::default() };
+    let mut loaded: Vec<(SSTableName, SSTableName)> = vec![];
+    let mut data_bytes = 0;
     for sstable in &checked {
         let from = sstable.name();
         let number = table.sstables.take_generation(shard.shard_count());
@@ -147,16 +138,16 @@ async fn load_locked(
         };
         if let Err(error) = adopt(files, &adoption, IoClass::Maintenance).await {
             // Earlier ones are not in the table yet; this one's TOC.txt may already exist.
-            for taken in report.loaded.iter().map(|(_, taken)| taken).chain([&to]) {
+            for taken in loaded.iter().map(|(_, taken)| taken).chain([&to]) {
                 remove_sstable(files, &table.dir, taken).await?;
             }
             return Err(error.into());
         }
-        report.loaded.push((from, to));
-        report.data_bytes += sstable.data_bytes();
+        loaded.push((from, to));
+        data_bytes += sstable.data_bytes();
     }
     drop(checked);
-    let names: Vec<SSTableName> = report.loaded.iter().map(|(_, to)| *to).collect();
+    let names: Vec<SSTableName> = loaded.iter().map(|(_, to)| *to).collect();
     if let Err(error) = open_all(shard, id, &names).await {
         // No shard has added them to its table.
         for name in &names {
@@ -166,12 +157,13 @@ async fn load_locked(
     }
     take_all(shard, id, names).await?;
     if !copies {
-        for (from, _) in &report.loaded {
+        for (from, _) in &loaded {
             remove_sstable(files, &dir, from).await?;
         }
         files.sync_dir(&dir).await?;
     }
-    Ok(report)
+    let sstables = loaded.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect();
+    Ok(LoadedSSTables { dir: dir.display().to_string(), sstables, data_bytes })
 }
 
 /// Lets every shard open the SSTables that may have partitions of its own; after an error no shard keeps any

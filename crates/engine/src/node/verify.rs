@@ -10,8 +10,8 @@ use crate::compaction::verify::verify_table;
 use crate::error::EngineError;
 use crate::shard::EngineShard;
 
-/// Checks every SSTable of the table on all shards, one after the other on each: checksums, and whether its files
-/// agree; with `rows` every row too. May be called on any shard.
+/// Checks every SSTable of the table on all shards, one after the other on each: checksums, and whether its
+/// files agree; with `rows` every row too. May be called on any shard.
 pub async fn verify(shard: &Shard, table: TableId, rows: bool) -> Result<Verified, EngineError> {
     let depth = if rows { Depth::Rows } else { Depth::Components };
     let check = move |shard: Shard| async move {

@@ -1,9 +1,9 @@
 //! Admission of reads: each read gets a permit before any reader of it is opened.
 //!
-//! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so that none
-//! keeps the others waiting; the levels divide the memory for reads of users, and lend each other half of it
-//! (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout allows; what was
-//! going on when one was refused is logged, at most every `DUMP_PAUSE_US`.
+//! Reads of system tables have a semaphore, and those of users one for each service level (CPU group), so
+//! that none keeps the others waiting; the levels divide the memory for reads of users, and lend each other
+//! half of it (`read_memory`). A read that cannot be admitted waits in line, for as long as the read timeout
+//! allows; what was going on when one was refused is logged, at most every `DUMP_PAUSE_US`.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -195,7 +195,8 @@ impl Admissions {
         }
     }
 
-    /// Logs the diagnostics of a refused read and where the shard's memory is, at most every [`DUMP_PAUSE_US`].
+    /// Logs the diagnostics of a refused read and where the shard's memory is, at most every
+    /// [`DUMP_PAUSE_US`].
     fn log_refused(&self, shard: &Shard, dump: impl FnOnce() -> String) {
         if self.dumps.admit(shard.now_us(), DUMP_PAUSE_US).is_some() {
             let memory = || (self.explain.borrow())();

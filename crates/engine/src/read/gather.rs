@@ -10,6 +10,7 @@ use reader::{PagePlace, PagingState, ReadCommand, UnfinishedPartition};
 /// Merges the pages that shards returned for `command`. Each partition is on one of them only.
 pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
     let tombstones = pages.iter().map(|page| page.tombstones).sum();
+    let newest_deletion_us = pages.iter().filter_map(|page| page.newest_deletion_us).max();
     // The position up to which every shard has returned all its data.
     let known_to: Option<PagingState> =
         pages.iter().filter_map(|page| page.next.clone()).min_by(|a, b| a.place.key().cmp(b.place.key()));
@@ -17,7 +18,7 @@ pub fn merge_pages(command: &ReadCommand, pages: Vec<Page>) -> Page {
     partitions.sort_by(|a, b| a.key.cmp(&b.key));
     let remaining_before = command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
     let limit = command.page_rows.max(1).min(remaining_before);
-    let mut page = Page { tombstones, ..Page::default() };
+    let mut page = Page { tombstones, newest_deletion_us, ..Page::default() };
     let mut rows = 0;
     let mut is_full = false;
     let stop = |place: PagePlace, rows: u64| PagingState {

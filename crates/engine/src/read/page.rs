@@ -23,24 +23,24 @@ use crate::table::open_read::OpenRead;
 
 /// The next page of `command` from this shard's part of `table`.
 ///
-/// Readers and the page are charged to the permit of `bounds`. `parked` is the read left open by the previous
+/// Readers and the page are charged to the permit of `limits`. `parked` is the read left open by the previous
 /// page. Also returns the read that this page leaves open, if there is a next page.
 pub async fn read_table(
     shard: &Shard,
     table: &Rc<Table>,
     command: &ReadCommand,
-    bounds: &Bounds,
+    limits: &PageLimits,
     parked: Option<OpenRead>,
 ) -> Result<(Page, Option<OpenRead>), EngineError> {
     table.check_readable()?;
     let io_class = shard.current_group().io_class();
     let sources = TableSources { shard, table, bypass_cache: command.bypass_cache, io_class };
-    read_sources(shard, &sources, command, bounds, parked).await
+    read_sources(shard, &sources, command, limits, parked).await
 }
 
 /// Limits of a page.
 #[derive(Clone)]
-pub struct Bounds {
+pub struct PageLimits {
     /// The permit charged with readers and the page; `None`: they are not charged.
     pub permit: Option<Rc<Permit>>,
     /// With a permit: the deadline of the read, in the shard's monotonic time.
@@ -50,7 +50,7 @@ pub struct Bounds {
     pub trace: Option<Tracer>,
 }
 
-impl Bounds {
+impl PageLimits {
     pub const NONE: Self =
         Self { permit: None, deadline_us: u64::MAX, tombstones_max: u64::MAX, trace: None };
 }
@@ -121,7 +121,7 @@ pub async fn read_sources(
     shard: &Shard,
     sources: &impl PageSources,
     command: &ReadCommand,
-    bounds: &Bounds,
+    limits: &PageLimits,
     parked: Option<OpenRead>,
 ) -> Result<(Page, Option<OpenRead>), EngineError> {
     let now_s = command.now_s.unwrap_or_else(|| shard.wall_s());
@@ -129,8 +129,8 @@ pub async fn read_sources(
         0 => shard.random_u64(),
         read_id => read_id,
     };
-    let permit = bounds.permit.as_ref();
-    let mut page = PageBuilder::new(command, bounds, read_id);
+    let permit = limits.permit.as_ref();
+    let mut page = PageBuilder::new(command, limits, read_id);
     let schema = sources.schema();
     let Some(mut partitions) = command.remaining_partitions() else { return Ok((page.finish(None), None)) };
     let mut read = parked;
@@ -139,10 +139,10 @@ pub async fn read_sources(
     {
         if *shown_rows < command.partition_limit_rows {
             if read.is_none() {
-                let ranges: Vec<ClusteringRange> = command.ranges_behind(&schema, last_row);
+                let ranges: Vec<ClusteringRange> = command.ranges_after(&schema, last_row);
                 let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()));
                 let spec = spec.ranges(ranges).reversed(command.reversed).permit(permit.cloned());
-                let spec = spec.trace(bounds.trace.clone());
+                let spec = spec.trace(limits.trace.clone());
                 // Without ranges the read still finds the static row, which is on no earlier page if there
                 // were no rows.
                 let is_wanted = !spec.ranges.is_empty() || *shown_rows == 0;
@@ -175,7 +175,7 @@ pub async fn read_sources(
     } else {
         let spec =
             ReadSpec::new(schema, partitions).ranges(command.ranges.clone()).reversed(command.reversed);
-        let spec = spec.permit(permit.cloned()).trace(bounds.trace.clone());
+        let spec = spec.permit(permit.cloned()).trace(limits.trace.clone());
         page.fill(shard, read.insert(open(sources, &spec, command, now_s, false))).await?;
     }
     Ok(page.finish_read(read))

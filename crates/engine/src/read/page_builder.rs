@@ -9,7 +9,7 @@ use reader::{
 };
 use runtime::Shard;
 
-use super::page::Bounds;
+use super::page::PageLimits;
 use crate::error::EngineError;
 use crate::table::open_read::OpenRead;
 
@@ -34,14 +34,14 @@ pub(super) struct PageBuilder {
     /// Set when the page has ended: the position of the next one.
     pub(super) next: Option<PagingState>,
     page_tombstones_max: u64,
-    bounds: Bounds,
+    limits: PageLimits,
     read_id: u64,
     /// The charge for the rows of the page.
     charge: Charge,
 }
 
 impl PageBuilder {
-    pub(super) fn new(command: &ReadCommand, bounds: &Bounds, read_id: u64) -> Self {
+    pub(super) fn new(command: &ReadCommand, limits: &PageLimits, read_id: u64) -> Self {
         let remaining_rows =
             command.paging.as_ref().map_or(command.limit_rows, |paging| paging.remaining_rows);
         Self {
@@ -55,9 +55,9 @@ impl PageBuilder {
             resumed_rows: 0,
             next: None,
             page_tombstones_max: command.page_tombstones,
-            bounds: bounds.clone(),
+            limits: limits.clone(),
             read_id,
-            charge: Charge::new(bounds.permit.clone()),
+            charge: Charge::new(limits.permit.clone()),
         }
     }
 
@@ -66,7 +66,7 @@ impl PageBuilder {
     }
 
     fn set_awaiting(&self, is_awaiting: bool) {
-        if let Some(permit) = &self.bounds.permit {
+        if let Some(permit) = &self.limits.permit {
             permit.set_awaiting(is_awaiting);
         }
     }
@@ -81,8 +81,8 @@ impl PageBuilder {
     }
 
     fn check_deadline(&self, shard: &Shard) -> Result<(), EngineError> {
-        match &self.bounds.permit {
-            Some(permit) if shard.now_us() >= self.bounds.deadline_us => Err(permit.time_out().into()),
+        match &self.limits.permit {
+            Some(permit) if shard.now_us() >= self.limits.deadline_us => Err(permit.time_out().into()),
             _ => Ok(()),
         }
     }
@@ -182,6 +182,7 @@ impl PageBuilder {
             fragments += 1;
         }
         self.page.tombstones += reader.tombstones_seen() - tombstones_before;
+        self.page.newest_deletion_us = self.page.newest_deletion_us.max(reader.newest_deletion_us());
         // Tombstones before the last row, too few to be reported on the way.
         let last = || self.page.partitions.last().map(|partition| &partition.key);
         self.check_tombstones(schema, self.page.tombstones, open.as_ref().map(|open| &open.key).or_else(last))
@@ -217,7 +218,7 @@ impl PageBuilder {
         dead: u64,
         key: Option<&PartitionKey>,
     ) -> Result<(), EngineError> {
-        if dead <= self.bounds.tombstones_max {
+        if dead <= self.limits.tombstones_max {
             return Ok(());
         }
         let (token, key) =

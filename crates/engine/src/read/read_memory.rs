@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_lent() {
+    fn unused_shares_are_lent() {
         check(&[(1000, 0), (1000, 0)], &[750, 750]);
         // The second group holds 100 more than its own 250.
         check(&[(1000, 0), (1000, 350)], &[650, 750]);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_what_is_another_s_own() {
+    fn no_plan_takes_an_input_of_another_job() {
         // The whole pool is borrowed; the own part of 250 is still free.
         check(&[(1000, 0), (1000, 750)], &[250, 750]);
         check(&[(1000, 200), (1000, 5000)], &[250, 750]);

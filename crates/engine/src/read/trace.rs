@@ -23,7 +23,7 @@ pub fn tracer(shard: &Shard, trace: &Arc<ReadTrace>) -> Tracer {
 
 /// The shard's counters at one moment.
 #[derive(Clone, Copy, Default)]
-struct Counted {
+struct CounterSnapshot {
     pool: PoolStats,
     rows: RowCacheStats,
     disk: DiskReads,
@@ -38,8 +38,8 @@ pub struct Counters<'a> {
 }
 
 impl Counters<'_> {
-    fn now(&self) -> Counted {
-        Counted {
+    fn now(&self) -> CounterSnapshot {
+        CounterSnapshot {
             pool: self.cache.stats(),
             rows: self.rows.stats(),
             disk: self.cache.disk_reads(),
@@ -50,14 +50,14 @@ impl Counters<'_> {
 
 /// Accesses to a cache.
 #[derive(Clone, Copy, Default)]
-struct Asked {
+struct CacheAccesses {
     hits: u64,
     misses: u64,
     /// Of the misses, those that another read was already loading.
     shared: u64,
 }
 
-impl Asked {
+impl CacheAccesses {
     fn add(&mut self, before: &ClassStats, after: &ClassStats) {
         self.hits += after.hits - before.hits;
         self.misses += after.misses - before.misses;
@@ -75,10 +75,10 @@ impl Asked {
 
 /// The cost of a read.
 #[derive(Default)]
-pub struct Tally {
-    index_entries: Asked,
-    index_pages: Asked,
-    chunks: Asked,
+pub struct ReadCost {
+    index_entries: CacheAccesses,
+    index_pages: CacheAccesses,
+    chunks: CacheAccesses,
     cached_reads: u64,
     cached_reads_missed: u64,
     rows_hit: u64,
@@ -88,8 +88,8 @@ pub struct Tally {
     total_us: u64,
 }
 
-impl Tally {
-    fn add(&mut self, before: &Counted, after: &Counted) {
+impl ReadCost {
+    fn add(&mut self, before: &CounterSnapshot, after: &CounterSnapshot) {
         self.index_entries.add(&before.pool.index_entries, &after.pool.index_entries);
         self.index_pages.add(&before.pool.index_pages, &after.pool.index_pages);
         self.chunks.add(&before.pool.chunks, &after.pool.chunks);
@@ -126,17 +126,17 @@ impl Tally {
 }
 
 /// The result of `work`, and its cost on this shard.
-pub async fn measured<T>(counters: &Counters<'_>, work: impl Future<Output = T>) -> (T, Tally) {
+pub async fn measured<T>(counters: &Counters<'_>, work: impl Future<Output = T>) -> (T, ReadCost) {
     let mut work = pin!(work);
-    let mut tally = Tally::default();
+    let mut cost = ReadCost::default();
     let began_us = counters.shard.now_us();
     let done = poll_fn(|context| {
         let before = counters.now();
         let polled = work.as_mut().poll(context);
-        tally.add(&before, &counters.now());
+        cost.add(&before, &counters.now());
         polled
     });
     let done = done.await;
-    tally.total_us = counters.shard.now_us() - began_us;
-    (done, tally)
+    cost.total_us = counters.shard.now_us() - began_us;
+    (done, cost)
 }

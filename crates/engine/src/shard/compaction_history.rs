@@ -10,11 +10,12 @@ use model::types::CqlValue;
 use model::{
     Cell, ClusteringPrefix, ColumnData, Liveness, Mutation, PartitionKey, PartitionRange, Row, TableSchema,
 };
+use reports::EndedCompaction;
 use std::sync::Arc;
 
 use super::EngineShard;
 use crate::commitlog::LogError;
-use crate::compaction::{Ended, History};
+use crate::compaction::History;
 use crate::error::EngineError;
 use crate::read::ReadCommand;
 
@@ -69,7 +70,7 @@ impl EngineShard {
     }
 }
 
-fn mutation(schema: &Arc<TableSchema>, ended: &Ended, now_s: u32) -> Mutation {
+fn mutation(schema: &Arc<TableSchema>, ended: &EndedCompaction, now_s: u32) -> Mutation {
     let (timestamp_us, ttl_s) = (ended.ended_ms * 1000, COMPACTION_HISTORY_TTL_S);
     let mut mutation = Mutation::new(schema.clone(), PartitionKey::new(&ended.id.as_bytes()[..]));
     let row = mutation.row_mut(ClusteringPrefix::new([]));
@@ -108,7 +109,7 @@ fn mutation(schema: &Arc<TableSchema>, ended: &Ended, now_s: u32) -> Mutation {
 }
 
 /// Decodes a row; `None` if values are missing.
-fn ended(schema: &TableSchema, key: &PartitionKey, row: &Row) -> Option<Ended> {
+fn ended(schema: &TableSchema, key: &PartitionKey, row: &Row) -> Option<EndedCompaction> {
     let value = |name: &str| {
         let column = schema.column_named(name)?;
         match row.cell(column.id)? {
@@ -147,7 +148,7 @@ fn ended(schema: &TableSchema, key: &PartitionKey, row: &Row) -> Option<Ended> {
         }
         _ => vec![],
     };
-    Some(Ended {
+    Some(EndedCompaction {
         id: uuid::Uuid::from_slice(key.bytes()).ok()?,
         shard: number("shard") as u32,
         keyspace: text("keyspace_name")?,
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_was_stored() {
+    fn a_row_shows_the_stored_values() {
         let schema = compaction_history();
         let stored = ended_job(7, "4 of about 1.0 MB");
         let mutation = mutation(&schema, &stored, 1_700_000_001);
@@ -263,8 +264,8 @@ mod tests {
         assert!(ended(&schema, &mutation.key, &Row::new()).is_none());
     }
 
-    fn ended_job(number: u64, reason: &str) -> Ended {
-        Ended {
+    fn ended_job(number: u64, reason: &str) -> EndedCompaction {
+        EndedCompaction {
             id: time_uuid(1_700_000_000_123_000, number),
             shard: 3,
             keyspace: "shop".into(),

@@ -5,7 +5,7 @@ use reader::Tracer;
 
 use super::EngineShard;
 use crate::error::EngineError;
-use crate::read::page::{self, Bounds};
+use crate::read::page::{self, PageLimits};
 use crate::read::trace::{Counters, measured, tracer};
 use crate::read::{Page, ReadCommand};
 
@@ -45,14 +45,14 @@ impl EngineShard {
                 }
             });
         }
-        let bounds = Bounds {
+        let limits = PageLimits {
             permit: Some(permit.clone()),
             deadline_us: started_us.saturating_add(self.admissions.timeout_us(command)),
             tombstones_max: self.admissions.tombstones_max(&table),
             trace,
         };
         let opened_at = table.parked.opened_at();
-        let read = page::read_table(&self.shard, &table, command, &bounds, parked).await;
+        let read = page::read_table(&self.shard, &table, command, &limits, parked).await;
         let (page, open) = read.inspect_err(|error| {
             if let EngineError::Read(error) = error {
                 self.admissions.failed(&self.shard, &permit, error);

@@ -82,7 +82,7 @@ impl EngineShard {
             // The log is written in order: earlier entries are durable with this one.
             Some(last) => last.durable().await,
             // The page may show writes of other tasks that are not acknowledged yet.
-            None => self.table(command.table)?.log.durable_so_far().await,
+            None => self.table(command.table)?.log.durable().await,
         };
         durable.map_err(EngineError::from)?;
         Ok(page)

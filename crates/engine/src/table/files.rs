@@ -57,7 +57,7 @@ impl Table {
     ) -> Result<(), EngineError> {
         let mut opened = vec![];
         let mut last_number = 0;
-        let lost = lost::look(files, &self.dir).await?;
+        let lost = lost::problem(files, &self.dir).await?;
         lost.into_iter().for_each(|why| self.sstables.add_unreadable(None, why));
         for name in list(files, &self.dir).await? {
             last_number = last_number.max(number(&name).unwrap_or(0));
@@ -84,7 +84,7 @@ impl Table {
     pub async fn compare_manifest(&self, files: &Files, path: Option<&Path>) -> Result<(), FileError> {
         let Some(manifest) = &self.sstables.manifest else { return Ok(()) };
         // If the directory was lost, all SSTables are reported as lost.
-        if lost::look(files, &self.dir).await?.is_none() {
+        if lost::problem(files, &self.dir).await?.is_none() {
             let there = list(files, &self.dir).await?;
             let first_kept = self.truncation().first_generation;
             let is_removed = |name: &SSTableName| number(name).is_some_and(|number| number < first_kept);
@@ -143,8 +143,8 @@ impl Table {
     }
 
     /// Removes these SSTables from the manifest, durably, before their files are removed. To be followed by
-    /// [`Self::commit_removal`] when the table has dropped them, or keeps them. After an error they must stay:
-    /// a start after a loss of power would report them as missing.
+    /// [`Self::commit_removal`] when the table has dropped them, or keeps them. After an error they must
+    /// stay: a start after a loss of power would report them as missing.
     pub async fn begin_removal(&self, files: &Files, names: &[SSTableName]) -> Result<(), FileError> {
         if let Some(manifest) = &self.sstables.manifest {
             manifest.set_removing(names, true);

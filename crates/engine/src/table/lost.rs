@@ -18,7 +18,7 @@ pub async fn mark(files: &Files, dir: &Path) -> Result<(), FileError> {
 }
 
 /// The problem of the table in `dir` and its remedy; `None` if there is no mark.
-pub async fn look(files: &Files, dir: &Path) -> Result<Option<String>, FileError> {
+pub async fn problem(files: &Files, dir: &Path) -> Result<Option<String>, FileError> {
     let file = dir.join(FILE_NAME);
     Ok(files.exists(&file).await?.then(|| {
         format!(

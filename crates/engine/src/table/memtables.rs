@@ -159,7 +159,7 @@ impl Memtables {
 
     /// Restores the memtables that were removed last. Returns the one that must be queued, because it is not
     /// in the flush queue.
-    pub(crate) fn take_back_forgotten(&self) -> Option<Rc<LoggedMemtable>> {
+    pub(crate) fn restore_forgotten(&self) -> Option<Rc<LoggedMemtable>> {
         let Taken { active, sealed } = self.forgotten.borrow_mut().pop()?;
         let unqueued = (!active.memtable.is_empty()).then_some(active);
         let mut all = sealed;
@@ -170,7 +170,7 @@ impl Memtables {
     }
 
     /// Whether the memtable's flush has to wait.
-    pub(crate) fn holds_back(&self, sealed: &Rc<LoggedMemtable>) -> bool {
+    pub(crate) fn blocks_flush(&self, sealed: &Rc<LoggedMemtable>) -> bool {
         let only = self.flush_only.borrow();
         only.as_ref().is_some_and(|only| !only.iter().any(|allowed| Rc::ptr_eq(allowed, sealed)))
     }

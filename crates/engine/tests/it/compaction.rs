@@ -40,7 +40,7 @@ fn is_clean(dir: &std::path::Path) {
 }
 
 /// Options without automatic compactions.
-fn by_hand(dir: &std::path::Path) -> EngineOptions {
+fn manual_compactions(dir: &std::path::Path) -> EngineOptions {
     let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
     EngineOptions { compaction, ..options(dir) }
 }
@@ -67,7 +67,7 @@ fn merge(engine: &Engine, table: &TableSchema, layout: Layout, release_early: bo
                 release_early,
             }]
         };
-        compactions.carry_out(id, "Test", plan).await
+        compactions.run_request(id, "Test", plan).await
     });
     carried_out.wait().unwrap();
 }
@@ -133,7 +133,7 @@ fn large_and_small(engine: &Engine, table: &Arc<TableSchema>) {
 #[test]
 fn a_large_partition_is_cut_between_fragments_and_reads_as_one() {
     let dir = dir("compaction-large");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     large_and_small(&engine, &table);
     let before = both_ways(&engine, &table);
@@ -169,7 +169,7 @@ fn a_large_partition_is_cut_between_fragments_and_reads_as_one() {
         is_clean(&files_of);
     }
     engine.close().unwrap();
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     assert_eq!(both_ways(&engine, &table), before);
     merge(&engine, &table, Layout { split: Split::Tokens(vec![i64::MIN / 2, 0]), ..Layout::whole() }, false);
     assert_eq!(files(&files_of, "TOC.txt").len(), 3);
@@ -189,7 +189,7 @@ fn delete_partition(engine: &Engine, table: &Arc<TableSchema>, p: &str, timestam
 #[test]
 fn a_tombstone_stays_until_the_commit_log_cannot_bring_back_what_it_deletes() {
     let dir = dir("compaction-purge");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     engine.apply(insert(&table, "a", 1, "x", 10)).wait().unwrap();
     engine.flush(vec![table.id]).unwrap();
@@ -201,14 +201,14 @@ fn a_tombstone_stays_until_the_commit_log_cannot_bring_back_what_it_deletes() {
     let kept = engine.ask(0, |shard| async move { compaction_node::report(&shard).await }).wait().unwrap();
     assert_eq!((kept[0].stats.kept_tombstones.commit_log, kept[0].stats.kept_tombstones.young), (1, 0));
     drop(engine);
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     assert_eq!(everything(&engine, &table), []);
     major(&engine, &table);
     assert_eq!(files(&files_of, ""), Vec::<std::path::PathBuf>::new(), "nothing is left");
     // Data outside the job keeps a tombstone, and is named in the report.
     engine.apply(insert(&table, "b", 1, "x", 10)).wait().unwrap();
     engine.close().unwrap();
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     delete_partition(&engine, &table, "b", 11);
     engine.flush(vec![table.id]).unwrap();
     let id = table.id;
@@ -224,7 +224,7 @@ fn a_tombstone_stays_until_the_commit_log_cannot_bring_back_what_it_deletes() {
                 release_early: false,
             }]
         };
-        compactions.carry_out(id, "Test", plan).await
+        compactions.run_request(id, "Test", plan).await
     });
     only_the_newest.wait().unwrap();
     let kept = engine.ask(0, |shard| async move { compaction_node::report(&shard).await }).wait().unwrap();
@@ -235,9 +235,9 @@ fn a_tombstone_stays_until_the_commit_log_cannot_bring_back_what_it_deletes() {
 }
 
 #[test]
-fn tombstone_gc_says_when_tombstones_go() {
+fn tombstone_gc_decides_when_tombstones_are_purged() {
     let dir = dir("compaction-tombstone-gc");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     let tombstones = |engine: &Engine| {
         let id = table.id;
@@ -255,7 +255,7 @@ fn tombstone_gc_says_when_tombstones_go() {
     engine.apply(gone).wait().unwrap();
     engine.flush(vec![table.id]).unwrap();
     engine.close().unwrap();
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let set = |mode: &str| {
         let mut settings = TableSettings::default();
         settings.others.insert("tombstone_gc".to_string(), format!("{{'mode': '{mode}'}}"));
@@ -318,7 +318,7 @@ fn another_strategy_takes_over_a_live_table() {
 #[test]
 fn a_stop_and_a_drop_end_a_job_and_leave_nothing() {
     let dir = dir("compaction-stop");
-    let mut slow = by_hand(&dir);
+    let mut slow = manual_compactions(&dir);
     slow.compaction.throughput_bytes_per_s = 50_000;
     slow.auto_snapshot = false;
     let engine = open(slow, 1);
@@ -355,9 +355,9 @@ fn a_stop_and_a_drop_end_a_job_and_leave_nothing() {
 }
 
 #[test]
-fn a_damaged_input_is_left_alone_and_the_rest_goes_on() {
+fn a_damaged_input_is_skipped_and_the_others_are_compacted() {
     let dir = dir("compaction-damaged");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     for flush in 0..3 {
         for i in 0..300 {
@@ -373,7 +373,7 @@ fn a_damaged_input_is_left_alone_and_the_rest_goes_on() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0xff;
     std::fs::write(&damaged, &bytes).unwrap();
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let id = table.id;
     let merge =
         || engine.ask(0, move |shard| async move { compaction_node::major(&shard, id, false).await }).wait();

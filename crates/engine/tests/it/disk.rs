@@ -323,7 +323,7 @@ fn state(shard: &Shard, table: &TableSchema) -> (usize, u64, u64) {
 /// A merge fails on a full disk until its pause is minutes long. When the disk has space again, it runs
 /// within seconds.
 #[test]
-fn room_on_a_full_disk_ends_the_pause_of_compactions() {
+fn free_space_on_a_full_disk_ends_the_pause_of_compactions() {
     let world = SimWorld::new(SimOptions { shards: 1, ..SimOptions::default() });
     let node_1 = world.start_node(|_| async {}).unwrap();
     let fill = |shard: Shard, table: Arc<TableSchema>, from: i32| async move {

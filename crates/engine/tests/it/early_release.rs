@@ -17,7 +17,8 @@ use runtime::{CpuGroup, Shard};
 use crate::support::{insert, test_table};
 
 const KEYS: usize = 24;
-/// SSTables; each has the partitions of a part of the ring, and shares the first and last with its neighbours.
+/// SSTables; each has the partitions of a part of the ring, and shares the first and last with its
+/// neighbours.
 const FLUSHES: usize = 6;
 /// Bytes of an output: the partitions of a few keys.
 const OUTPUT_BYTES: u64 = 3 << 10;
@@ -49,8 +50,8 @@ fn start(world: &SimWorld) -> SimNode {
     node
 }
 
-/// SSTables of which a job over runs releases one after the other. Every second partition has a tombstone that
-/// is purged, so it has garbage from its start on.
+/// SSTables of which a job over runs releases one after the other. Every second partition has a tombstone
+/// that is purged, so it has garbage from its start on.
 async fn fill(shard: &Shard, seed: u64) -> Result<Arc<TableSchema>, EngineError> {
     node::change_schema(shard, |catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?)).await?;
     let settings = catalog::TableSettings::default();
@@ -104,7 +105,7 @@ async fn merge(shard: &Shard, table: &TableSchema) -> Result<(), EngineError> {
             release_early: true,
         }]
     };
-    manager.carry_out(table.id, "Test", plan).await
+    manager.run_request(table.id, "Test", plan).await
 }
 
 /// A restarted node with the table: its tombstones are not in the commit log any more, so they are purged.

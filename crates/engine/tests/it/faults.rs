@@ -48,7 +48,7 @@ fn a_damaged_log_is_refused_with_its_place_and_opened_on_request() {
 }
 
 #[test]
-fn a_segment_that_is_missing_cut_or_emptied_is_refused_and_gone_without_on_request() {
+fn a_missing_cut_or_emptied_segment_is_refused_or_skipped_on_request() {
     use std::path::Path;
     let empty = |path: &Path| std::fs::write(path, vec![0; std::fs::read(path).unwrap().len()]).unwrap();
     let cut = |path: &Path| {
@@ -137,7 +137,7 @@ fn a_log_of_the_version_without_manifests_is_read() {
 }
 
 #[test]
-fn a_table_behind_a_link_is_cleaned_up_as_any_other_and_a_lost_id_is_told() {
+fn a_linked_table_is_cleaned_up_as_any_other_and_a_lost_id_is_reported() {
     let dir = dir("linked");
     // A compaction would merge the two SSTables.
     let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
@@ -301,7 +301,7 @@ fn a_directory_that_cannot_be_made_is_an_error_with_its_name() {
 }
 
 #[test]
-fn a_table_whose_directory_is_gone_refuses_reads_until_somebody_says_to_go_on() {
+fn a_table_without_its_directory_refuses_reads_until_that_is_acknowledged() {
     let dir = dir("lost-directory");
     let engine = open(options(&dir), 2);
     let table = table(&engine);
@@ -335,7 +335,7 @@ fn a_table_whose_directory_is_gone_refuses_reads_until_somebody_says_to_go_on() 
 }
 
 #[test]
-fn an_sstable_whose_files_are_gone_is_missed_once_and_one_that_a_job_removed_never() {
+fn missing_files_are_reported_once_and_removed_sstables_never() {
     let dir = dir("missing-generation");
     let missing = |engine: &Engine| engine.open_report().missing_sstables.clone();
     let engine = open(options(&dir), 2);

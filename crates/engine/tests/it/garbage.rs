@@ -12,7 +12,7 @@ use model::{ClusteringRange, Mutation, PartitionKey, Position, TableSchema, Tomb
 
 use crate::support::*;
 
-fn by_hand(dir: &Path) -> EngineOptions {
+fn manual_compactions(dir: &Path) -> EngineOptions {
     let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
     EngineOptions { compaction, ..options(dir) }
 }
@@ -66,7 +66,7 @@ fn fill(engine: &Engine) -> Arc<TableSchema> {
 #[test]
 fn rows_that_newer_sstables_delete_go_and_then_cells_that_they_overwrite() {
     let dir = dir("garbage");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = fill(&engine);
     let before = everything(&engine, &table);
     assert_eq!(before.len(), 160);
@@ -83,7 +83,7 @@ fn rows_that_newer_sstables_delete_go_and_then_cells_that_they_overwrite() {
     collect(&engine, &table, Granularity::Cell);
     assert_eq!(rows_in_sstables(&engine, &table), [110, 0, 50]);
     engine.close().unwrap();
-    let engine = open(by_hand(&dir), 2);
+    let engine = open(manual_compactions(&dir), 2);
     let mut after = everything(&engine, &table);
     after.sort();
     let mut expect = before;

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use engine::compaction::Ended;
 use engine::node::compaction as compaction_node;
 use engine::options::CompactionOptions;
 use engine::{Engine, EngineOptions, ReadCommand};
 use model::{PartitionRange, TableSchema};
+use reports::EndedCompaction;
 
 use crate::support::*;
 
-fn by_hand(dir: &Path) -> EngineOptions {
+fn manual_compactions(dir: &Path) -> EngineOptions {
     let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
     EngineOptions { compaction, ..options(dir) }
 }
 
-fn history(engine: &Engine) -> Vec<Ended> {
+fn history(engine: &Engine) -> Vec<EndedCompaction> {
     engine.ask(0, |shard| async move { compaction_node::history(&shard) }).wait().unwrap()
 }
 
@@ -43,7 +43,7 @@ fn stored_rows(engine: &Engine) -> usize {
 fn compactions_are_remembered_over_restarts() {
     for shards in [1, 2] {
         let dir = dir(&format!("history-{shards}"));
-        let engine = open(by_hand(&dir), shards);
+        let engine = open(manual_compactions(&dir), shards);
         let table = table(&engine);
         for round in 0..3 {
             for flush in 0..2 {
@@ -77,7 +77,7 @@ fn compactions_are_remembered_over_restarts() {
         engine.close().unwrap();
 
         // With another number of shards too; the last jobs were stored at the stop.
-        let engine = open(by_hand(&dir), 3 - shards);
+        let engine = open(manual_compactions(&dir), 3 - shards);
         let mut after = of_table(&engine);
         after.truncate(before.len());
         assert_eq!(after, before);

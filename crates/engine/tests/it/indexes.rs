@@ -265,7 +265,7 @@ fn each_answer_is_that_of_a_scan_through_writes_flushes_and_compactions() {
 }
 
 #[test]
-fn an_index_of_a_table_with_data_is_built_and_goes_when_it_is_dropped() {
+fn an_index_of_a_table_with_data_is_built_and_removed_when_it_is_dropped() {
     let dir = dir("indexes-built");
     let engine = open(options(&dir), 2);
     let mut rng = Rng::new(9);
@@ -340,7 +340,7 @@ fn indexes_are_right_after_restarts_with_any_number_of_shards() {
 }
 
 #[test]
-fn a_selective_clause_reads_few_rows_and_says_so() {
+fn a_selective_clause_reads_few_rows_and_the_trace_shows_it() {
     let engine = open(options(&dir("indexes-trace")), 1);
     let bare = table(&engine);
     let schema = set_indexes(&engine, &bare, &[definition(1, "v", IndexPart::Value)]);

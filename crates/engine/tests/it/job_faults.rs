@@ -126,7 +126,7 @@ fn assert_no_strays(world: &SimWorld, what: &str) {
 }
 
 /// Runs the job on a node of one shard; jobs of [`Job::Reshard`] start automatically.
-fn carry_out(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, job: Job) -> Result<(), String> {
+fn run_request(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, job: Job) -> Result<(), String> {
     let (id, files) = (table.id, data_files(world));
     let done = world.block_on(node, 0, move |shard| async move {
         match job {
@@ -145,7 +145,7 @@ fn carry_out(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>, job: Jo
                         release_early: true,
                     }]
                 };
-                manager.carry_out(id, "Test", plan).await
+                manager.run_request(id, "Test", plan).await
             }
             Job::Reshard => Ok(()),
             Job::Scrub => {
@@ -189,13 +189,13 @@ fn a_disk_that_cannot_be_read_for_a_while_loses_nothing() {
             let what = format!("{job:?}, seed {seed}");
             let (world, node, table) = filled(seed, job, |_| {});
             world.set_faults(|faults| faults.read_error = 0.05 * seed as f64);
-            failures += usize::from(carry_out(&world, &node, &table, job).is_err());
+            failures += usize::from(run_request(&world, &node, &table, job).is_err());
             world.run_for_us(2_000_000).unwrap();
             world.set_faults(|faults| faults.read_error = 0.0);
             assert_eq!(rows(&world, &node, &table), ROWS, "{what}");
             // An automatic job that failed is retried after at most five minutes.
             world.run_for_us(400_000_000).unwrap();
-            match carry_out(&world, &node, &table, job) {
+            match run_request(&world, &node, &table, job) {
                 Ok(()) => {}
                 // It has been merged by now, and is not removed yet.
                 Err(error) if job == Job::Named && error.contains("the table has no SSTable") => {}
@@ -219,7 +219,7 @@ fn a_disk_that_cannot_be_read_for_a_while_loses_nothing() {
 }
 
 #[test]
-fn a_verify_finds_what_is_damaged_and_puts_it_aside() {
+fn a_verify_finds_damage_and_puts_the_sstable_into_quarantine() {
     let (world, node, table) = filled(3, Job::Major, |_| {});
     let id = table.id;
     let check = |rows| {
@@ -236,13 +236,13 @@ fn a_verify_finds_what_is_damaged_and_puts_it_aside() {
     assert_eq!((found.sstables, found.damaged.len()), (FLUSHES as u64, 1));
     assert!(found.damaged[0].starts_with(file.to_str().unwrap()), "{found:?}");
     // A major compaction skips the damaged SSTable.
-    carry_out(&world, &node, &table, Job::Major).unwrap();
+    run_request(&world, &node, &table, Job::Major).unwrap();
     assert_eq!(data_files(&world).len(), 2);
     assert!(data_files(&world).contains(&file));
 }
 
 #[test]
-fn a_damaged_input_is_put_aside_and_nothing_else_is_lost() {
+fn a_damaged_input_is_quarantined_and_nothing_else_is_lost() {
     for job in ALL {
         let what = format!("{job:?}");
         let mut damaged = None;
@@ -253,7 +253,7 @@ fn a_damaged_input_is_put_aside_and_nothing_else_is_lost() {
             damaged = Some((file, bytes / 2));
         });
         let (file, at) = damaged.expect("a file was damaged");
-        let done = carry_out(&world, &node, &table, job);
+        let done = run_request(&world, &node, &table, job);
         world.run_for_us(20_000_000).unwrap();
         assert_eq!(done.is_err(), job != Job::Reshard, "{what}: {done:?}");
         let id = table.id;
@@ -276,21 +276,21 @@ fn a_damaged_input_is_put_aside_and_nothing_else_is_lost() {
         world.kill();
         let node = start(&world, job);
         world.run_for_us(20_000_000).unwrap();
-        carry_out(&world, &node, &table, job).unwrap_or_else(|error| panic!("{what}: {error}"));
+        run_request(&world, &node, &table, job).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert_eq!(rows(&world, &node, &table), ROWS, "{what}, after a restart");
         assert_no_strays(&world, &what);
     }
 }
 
 #[test]
-fn a_job_whose_inputs_cannot_be_removed_ends_and_says_so_and_they_go_later() {
+fn inputs_that_cannot_be_removed_are_logged_and_removed_later() {
     let (world, node, table) = filled(7, Job::Major, |_| {});
     let inputs = data_files(&world);
     let (before_us, kept) = (world.now_us(), inputs.clone());
     world.set_faults(|faults| {
         faults.remove_error_paths = Some(Rc::new(move |path: &Path| kept.iter().any(|kept| kept == path)));
     });
-    let error = carry_out(&world, &node, &table, Job::Major).unwrap_err();
+    let error = run_request(&world, &node, &table, Job::Major).unwrap_err();
     assert!(error.contains("still use disk space") && error.contains(inputs[0].to_str().unwrap()), "{error}");
     assert!(world.now_us() - before_us < 20_000_000, "{} us", world.now_us() - before_us);
     assert_eq!(data_files(&world).len(), inputs.len() + 1);
@@ -300,7 +300,7 @@ fn a_job_whose_inputs_cannot_be_removed_ends_and_says_so_and_they_go_later() {
     assert_eq!(data_files(&world).len(), 1);
     assert_no_strays(&world, "afterwards");
     // The output may be an input again.
-    carry_out(&world, &node, &table, Job::Major).unwrap();
+    run_request(&world, &node, &table, Job::Major).unwrap();
     assert_eq!((data_files(&world).len(), rows(&world, &node, &table)), (1, ROWS));
 }
 
@@ -311,7 +311,7 @@ fn a_restart_removes_what_a_job_could_not() {
     world.set_faults(|faults| {
         faults.remove_error_paths = Some(Rc::new(move |path: &Path| inputs.iter().any(|kept| kept == path)));
     });
-    carry_out(&world, &node, &table, Job::Major).unwrap_err();
+    run_request(&world, &node, &table, Job::Major).unwrap_err();
     world.block_on(&node, 0, |shard| async move { node::close(&shard).await }).unwrap().unwrap();
     drop(node);
     world.kill();

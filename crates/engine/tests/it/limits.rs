@@ -78,7 +78,7 @@ fn pages_that_end_among_tombstones_lose_and_repeat_nothing() {
 }
 
 #[test]
-fn too_many_tombstones_are_refused_with_the_peers_words() {
+fn too_many_tombstones_are_refused_with_cassandras_text() {
     let mut options = options(&dir("tombstone-failure"));
     options.reads = ReadOptions { tombstone_failure_threshold: 1000, ..ReadOptions::default() };
     let engine = open(options, 1);

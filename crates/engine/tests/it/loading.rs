@@ -51,18 +51,18 @@ fn sstables_of_other_shards_are_taken_in_while_the_table_is_in_use() {
         };
 
         // A missing upload directory is created and is no error.
-        assert_eq!(engine.refresh(table.id).unwrap().loaded, []);
+        assert_eq!(engine.refresh(table.id).unwrap().sstables, []);
         let upload = table_dir(&dir, &table).join("upload");
         copy_all(&sstables, &upload);
         let count = files(&upload, "-TOC.txt").len();
         let report = engine.refresh(table.id).unwrap();
-        assert_eq!(report.loaded.len(), count);
+        assert_eq!(report.sstables.len(), count);
         assert_eq!(files(&upload, ""), Vec::<std::path::PathBuf>::new(), "moved");
         assert_eq!(found(), expect, "{from_shards} to {to_shards}");
 
         // Loaded again, as copies: nothing changes, and no file is removed.
         let report = engine.import(table.id, &sstables).unwrap();
-        assert_eq!(report.loaded.len(), count);
+        assert_eq!(report.sstables.len(), count);
         assert_eq!(files(&sstables, "-TOC.txt").len(), count);
         assert_eq!(found(), expect);
         engine.flush(vec![]).unwrap();
@@ -111,7 +111,7 @@ fn what_is_damaged_or_of_another_table_is_refused_and_nothing_is_taken() {
     }
     assert_eq!(everything(&engine, &table), []);
     assert_eq!(files(&table_dir(&dir, &table), ""), Vec::<std::path::PathBuf>::new());
-    assert!(!engine.refresh(table.id).unwrap().loaded.is_empty(), "as it is sound again");
+    assert!(!engine.refresh(table.id).unwrap().sstables.is_empty(), "as it is sound again");
 }
 
 /// SSTables of Cassandra 5 keep their version and format.
@@ -143,15 +143,16 @@ fn sstables_of_cassandra_5_are_taken_in_and_attached() {
         engine.change_schema(|catalog| catalog.create_keyspace(catalog::Keyspace::simple("ks")?)).unwrap();
         engine.change_schema(move |catalog| catalog.create_table(made, Default::default())).unwrap();
         let report = engine.import(mine.id, &theirs).unwrap();
-        assert_eq!(report.loaded.len(), files(&theirs, "-TOC.txt").len());
-        for (from, to) in &report.loaded {
-            assert!(to.to_string().starts_with(prefix) && to.format == from.format, "{from} is now {to}");
+        assert_eq!(report.sstables.len(), files(&theirs, "-TOC.txt").len());
+        for (from, to) in &report.sstables {
+            let format = |name: &str| name.split('-').nth(2).map(str::to_string);
+            assert!(to.starts_with(prefix) && format(to) == format(from), "{from} is now {to}");
         }
         assert_eq!(everything(&engine, &mine), rows, "{version}");
         // Loaded through `upload/`, the same rows are returned.
         let upload = dir.join("data/ks").join(format!("wide-{}", mine.id.simple())).join("upload");
         copy_all(&theirs, &upload);
-        assert_eq!(engine.refresh(mine.id).unwrap().loaded.len(), report.loaded.len());
+        assert_eq!(engine.refresh(mine.id).unwrap().sstables.len(), report.sstables.len());
         assert_eq!(everything(&engine, &mine), rows, "{version}");
         let mut expect: BTreeMap<_, _> = rows.into_iter().map(|(p, c, v)| ((p, c), v)).collect();
         let (key, first) = {

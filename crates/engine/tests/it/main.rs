@@ -2,7 +2,6 @@
 
 mod admission;
 mod budgets;
-mod comebacks;
 mod compaction;
 mod disk;
 mod dropped_columns;
@@ -17,14 +16,15 @@ mod large_data;
 mod levels;
 mod limits;
 mod loading;
+mod overload;
 mod parked;
 mod replay;
 mod reshape;
+mod resurrection;
 mod row_cache;
 mod scrub;
 mod slices;
 mod snapshots;
-mod storm;
 mod sub_options;
 mod support;
 mod traced;

@@ -86,7 +86,7 @@ fn parked_reads_give_what_others_give() {
     run(1, pages_agree);
 }
 
-async fn comes_and_goes(shard: Shard) {
+async fn parks_and_resumes(shard: Shard) {
     let table = open(&shard).await;
     for c in 0..10 {
         node::apply(&shard, insert(&table, "a", 2 * c, "value", 1), node::Deadline::NONE).await.unwrap();
@@ -139,6 +139,6 @@ async fn comes_and_goes(shard: Shard) {
 }
 
 #[test]
-fn parked_reads_are_gone_when_they_must_be() {
-    run(2, comes_and_goes);
+fn parked_reads_are_dropped_when_they_must_be() {
+    run(2, parks_and_resumes);
 }

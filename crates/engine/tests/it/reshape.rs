@@ -103,7 +103,7 @@ fn what_was_loaded_is_brought_into_form() {
         let dir = dir(&format!("reshape-{shards}"));
         let engine = open(options(&dir), shards);
         let table = table(&engine);
-        assert_eq!(engine.import(table.id, &from).unwrap().loaded.len(), 6);
+        assert_eq!(engine.import(table.id, &from).unwrap().sstables.len(), 6);
         // While they are dealt out one by one, the strategy already merges SSTables of a shard, so more may
         // remain.
         let most = if shards == 1 { 1 } else { 3 };

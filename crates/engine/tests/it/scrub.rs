@@ -12,7 +12,7 @@ use reports::Scrubbed;
 
 use crate::support::*;
 
-fn by_hand(dir: &Path) -> EngineOptions {
+fn manual_compactions(dir: &Path) -> EngineOptions {
     let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
     EngineOptions { compaction, ..options(dir) }
 }
@@ -28,7 +28,7 @@ fn major(engine: &Engine, id: TableId) -> Result<(), EngineError> {
 /// Two SSTables of 400 partitions with a row each, written by one shard; the second is damaged in its middle.
 /// Returns all rows and the damaged file.
 fn damaged_table(dir: &Path) -> (Vec<(String, i32, String)>, PathBuf) {
-    let engine = open(by_hand(dir), 1);
+    let engine = open(manual_compactions(dir), 1);
     let table = table(&engine);
     for flush in 0..2 {
         for i in 0..400 {
@@ -54,7 +54,7 @@ fn what_is_sound_of_a_damaged_sstable_takes_its_place() {
     for shards in [1, 2] {
         let dir = dir(&format!("scrub-{shards}"));
         let (before, damaged) = damaged_table(&dir);
-        let engine = open(by_hand(&dir), shards);
+        let engine = open(manual_compactions(&dir), shards);
         let table = table(&engine);
         if shards == 1 {
             let error = major(&engine, table.id).unwrap_err().to_string();
@@ -85,7 +85,7 @@ fn what_is_sound_of_a_damaged_sstable_takes_its_place() {
         assert_eq!(files(&table_dir(&dir, &table), "TOC.txt").len(), shards as usize);
         assert_eq!(everything(&engine, &table), after);
         engine.close().unwrap();
-        let engine = open(by_hand(&dir), shards);
+        let engine = open(manual_compactions(&dir), shards);
         assert_eq!(everything(&engine, &table), after);
         engine.close().unwrap();
     }
@@ -94,7 +94,7 @@ fn what_is_sound_of_a_damaged_sstable_takes_its_place() {
 #[test]
 fn a_sound_table_is_written_anew_and_an_empty_one_left_alone() {
     let dir = dir("scrub-sound");
-    let engine = open(by_hand(&dir), 2);
+    let engine = open(manual_compactions(&dir), 2);
     let table = table(&engine);
     let no_snapshot = ScrubOptions { no_snapshot: true, ..ScrubOptions::default() };
     assert_eq!(scrubbed(&engine, table.id, ScrubOptions::default()).unwrap(), Scrubbed::default());
@@ -112,15 +112,15 @@ fn a_sound_table_is_written_anew_and_an_empty_one_left_alone() {
     assert!(scrubbed(&engine, system, no_snapshot).unwrap().sstables > 0);
     assert_eq!(scrubbed(&engine, table.id, no_snapshot).unwrap(), expect);
     engine.close().unwrap();
-    let engine = open(by_hand(&dir), 2);
+    let engine = open(manual_compactions(&dir), 2);
     assert_eq!(everything(&engine, &table), before);
     engine.close().unwrap();
 }
 
 #[test]
-fn rows_with_values_of_no_type_go_unless_told_otherwise_however_many_sstables_at_once() {
+fn rows_with_invalid_values_are_dropped_unless_no_validate_is_set() {
     let dir = dir("scrub-values");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     for flush in 0..6 {
         for i in 0..20 {
@@ -166,7 +166,7 @@ fn an_sstable_that_cannot_be_opened_is_scrubbed_if_its_data_can_be_read() {
             let name = damaged.to_str().unwrap().replace("Data.db", component);
             if is_removed { std::fs::remove_file(&name) } else { std::fs::write(&name, b"") }.unwrap();
 
-            let engine = open(by_hand(&dir), shards);
+            let engine = open(manual_compactions(&dir), shards);
             let table = table(&engine);
             assert_eq!(engine.open_report().unreadable_sstables.len(), 1);
             let read = engine.read(engine::ReadCommand::new(table.id, model::PartitionRange::all())).wait();
@@ -180,7 +180,7 @@ fn an_sstable_that_cannot_be_opened_is_scrubbed_if_its_data_can_be_read() {
             assert!(kept.join(damaged.file_name().unwrap()).exists() && !damaged.exists());
             major(&engine, table.id).unwrap();
             engine.close().unwrap();
-            let engine = open(by_hand(&dir), shards);
+            let engine = open(manual_compactions(&dir), shards);
             let report = engine.open_report();
             assert_eq!(
                 (report.unreadable_sstables.len(), report.missing_sstables.len()),
@@ -194,12 +194,12 @@ fn an_sstable_that_cannot_be_opened_is_scrubbed_if_its_data_can_be_read() {
 }
 
 #[test]
-fn an_sstable_of_which_nobody_knows_how_to_read_it_is_left() {
+fn an_sstable_of_unknown_format_is_kept() {
     for component in ["Statistics.db", "CompressionInfo.db"] {
         let dir = dir(&format!("scrub-left-{component}"));
         let (_, damaged) = damaged_table(&dir);
         std::fs::remove_file(damaged.to_str().unwrap().replace("Data.db", component)).unwrap();
-        let engine = open(by_hand(&dir), 1);
+        let engine = open(manual_compactions(&dir), 1);
         let done = scrubbed(&engine, table(&engine).id, ScrubOptions::default()).unwrap();
         assert!(done.left.len() == 1 && done.left[0].contains(component), "{done:?}");
         assert!(damaged.exists());

@@ -84,7 +84,7 @@ fn files(world: &SimWorld, ending: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn whatever_is_written_meanwhile_is_in_the_table_or_in_the_snapshot() {
+fn concurrent_writes_are_in_the_table_or_in_the_snapshot() {
     for seed in 0..60 {
         let world = SimWorld::new(SimOptions { seed, shards: 2, ..SimOptions::default() });
         let (node, _) = start(&world);
@@ -264,7 +264,7 @@ fn a_statement_without_a_snapshot_is_refused_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_node_or_a_table_does_without_snapshots_if_it_is_told_to() {
+fn snapshots_can_be_turned_off_for_a_node_or_a_table() {
     for by_table in [false, true] {
         let world = SimWorld::new(SimOptions::default());
         let node = world.start_node(|_| async {}).unwrap();

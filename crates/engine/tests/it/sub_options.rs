@@ -18,7 +18,7 @@ use sstable::version::Version;
 
 use crate::support::*;
 
-fn by_hand(dir: &Path) -> EngineOptions {
+fn manual_compactions(dir: &Path) -> EngineOptions {
     let compaction = CompactionOptions { is_automatic: false, ..CompactionOptions::default() };
     EngineOptions { compaction, ..options(dir) }
 }
@@ -70,7 +70,7 @@ fn mark_repaired(dir: &Path, at_ms: i64) {
 #[test]
 fn only_repaired_sstables_are_purged_and_they_stay_apart() {
     let dir = dir("sub-options-repaired");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     let class = ("class", "SizeTieredCompactionStrategy");
     alter(&engine, &table, &[class, ("only_purge_repaired_tombstones", "true")]);
@@ -79,7 +79,7 @@ fn only_repaired_sstables_are_purged_and_they_stay_apart() {
     engine.flush(vec![table.id]).unwrap();
     engine.close().unwrap();
     // The commit log has no entries that could keep the tombstone.
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     major(&engine, &table);
     assert_eq!(of_sstables(&engine, &table, SSTable::may_have_tombstones), [true]);
     let report = engine.ask(0, |shard| async move { compaction_node::report(&shard).await }).wait().unwrap();
@@ -87,7 +87,7 @@ fn only_repaired_sstables_are_purged_and_they_stay_apart() {
     assert_eq!((kept.not_repaired, kept.young, kept.commit_log), (1, 0, 0));
     engine.close().unwrap();
     mark_repaired(&table_dir(&dir, &table), 77);
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     engine.apply(insert(&table, "c", 1, "y", 20)).wait().unwrap();
     engine.flush(vec![table.id]).unwrap();
     major(&engine, &table);
@@ -107,7 +107,7 @@ fn only_repaired_sstables_are_purged_and_they_stay_apart() {
 fn a_merge_leaves_out_what_other_sstables_delete() {
     for (provided, rows) in [("none", 30), ("row", 30), ("cell", 20)] {
         let dir = dir(&format!("sub-options-overlapping-{provided}"));
-        let engine = open(by_hand(&dir), 1);
+        let engine = open(manual_compactions(&dir), 1);
         let table = table(&engine);
         let class = ("class", "SizeTieredCompactionStrategy");
         alter(&engine, &table, &[class, ("provide_overlapping_tombstones", provided)]);
@@ -173,7 +173,7 @@ fn most_at_once(engine: &Engine, table: &TableSchema) -> usize {
 fn parts_of_the_ring_are_compacted_at_once_or_one_after_the_other() {
     for (parallel, most) in [("true", 2), ("false", 1)] {
         let dir = dir(&format!("sub-options-parallel-{parallel}"));
-        let mut slow = by_hand(&dir);
+        let mut slow = manual_compactions(&dir);
         slow.compaction.throughput_bytes_per_s = 400_000;
         let engine = open(slow, 1);
         let table = table(&engine);
@@ -201,7 +201,7 @@ fn parts_of_the_ring_are_compacted_at_once_or_one_after_the_other() {
 #[test]
 fn reads_of_single_partitions_are_counted_for_each_sstable() {
     let dir = dir("sub-options-reads");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     for (p, timestamp_us) in [("a", 10), ("b", 20)] {
         engine.apply(insert(&table, p, 1, "x", timestamp_us)).wait().unwrap();
@@ -219,7 +219,7 @@ fn reads_of_single_partitions_are_counted_for_each_sstable() {
 #[test]
 fn compactions_of_a_table_are_logged_and_the_file_is_bounded() {
     let dir = dir("sub-options-log");
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     let table = table(&engine);
     let class = ("class", "SizeTieredCompactionStrategy");
     let compact = || {
@@ -258,7 +258,7 @@ fn compactions_of_a_table_are_logged_and_the_file_is_bounded() {
     // A full file is renamed.
     let full = std::fs::File::options().write(true).open(&path).unwrap();
     full.set_len(16 << 20).unwrap();
-    let engine = open(by_hand(&dir), 1);
+    let engine = open(manual_compactions(&dir), 1);
     alter(&engine, &table, &[class, ("log_all", "true")]);
     engine.close().unwrap();
     assert_eq!(size_of(&path.with_file_name("compaction-1.log")), 16 << 20);

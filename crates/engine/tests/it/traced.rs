@@ -27,7 +27,7 @@ fn has(notes: &[String], words: &[&str]) {
 }
 
 #[test]
-fn a_trace_says_which_sstables_were_read_and_why_not() {
+fn a_trace_shows_which_sstables_were_read_and_why_not() {
     let dir = dir("traced");
     let mut options = options(&dir);
     options.compaction.is_automatic = false;

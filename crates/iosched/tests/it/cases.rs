@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue, Outcome};
+use iosched::{Completion, Direction, Disk, DiskModel, DiskOptions, IoQueue};
 
 const MODEL: DiskModel = DiskModel {
     read_bandwidth_bytes_s: 1_000_000_000,
@@ -54,19 +54,19 @@ fn play(model: Option<DiskModel>, script: &str) -> String {
                 now_ns = us(at);
                 queue.complete(
                     tickets.remove(name).unwrap(),
-                    Outcome::Moved { bytes: u64::MAX, is_direct: true },
+                    Completion::Moved { bytes: u64::MAX, is_direct: true },
                     now_ns,
                 );
             }
             ["done", at, name, kib] => {
                 now_ns = us(at);
                 let moved_bytes = kib.strip_suffix('K').unwrap().parse::<u64>().unwrap() << 10;
-                let outcome = Outcome::Moved { bytes: moved_bytes, is_direct: true };
-                queue.complete(tickets.remove(name).unwrap(), outcome, now_ns);
+                let completion = Completion::Moved { bytes: moved_bytes, is_direct: true };
+                queue.complete(tickets.remove(name).unwrap(), completion, now_ns);
             }
             ["gone", at, name] => {
                 now_ns = us(at);
-                queue.complete(tickets.remove(name).unwrap(), Outcome::Cancelled, now_ns);
+                queue.complete(tickets.remove(name).unwrap(), Completion::Cancelled, now_ns);
             }
             ["look", at] => now_ns = us(at),
             _ => panic!("{line}"),
@@ -92,7 +92,7 @@ fn check(model: Option<DiskModel>, script: &str, expected: &str) {
 }
 
 #[test]
-fn with_nobody_waiting_a_request_goes_at_once() {
+fn without_waiters_a_request_starts_at_once() {
     check(Some(MODEL), "push 1000us a 0: read 4K\n push 1000us b 1: write 64K", "a at once\n b at once");
 }
 
@@ -121,7 +121,7 @@ fn what_is_too_much_at_once_waits_for_the_disks_time() {
 }
 
 #[test]
-fn a_read_that_comes_late_goes_before_writes_that_wait() {
+fn a_late_read_is_served_before_waiting_writes() {
     let script = "
         push 1000us w1 1: write 512K
         push 1000us w2 1: write 512K
@@ -143,7 +143,7 @@ fn a_read_that_comes_late_goes_before_writes_that_wait() {
 }
 
 #[test]
-fn beside_others_that_read_a_class_may_have_its_part_under_way() {
+fn beside_other_readers_a_class_has_its_part_of_the_inflight_limit() {
     // The quota is a quarter of 3 ms, since the disk is not measured: one request of 512 KiB at a time once
     // there was a read. 100 ms after that read the quota is the whole limit again.
     let script = "
@@ -249,7 +249,7 @@ fn a_disk_that_does_not_answer_gets_no_more() {
 }
 
 #[test]
-fn nobody_waits_for_room_for_ever() {
+fn no_result_waits_for_memory_for_ever() {
     let disk = Arc::new(Disk::new(DiskOptions::default()));
     let mut queue = IoQueue::new(disk);
     let bytes = iosched::REQUEST_BYTES_MAX;
@@ -262,7 +262,7 @@ fn nobody_waits_for_room_for_ever() {
     assert!(queue.wake_at_ns().is_some());
     let (who, ticket) = queue.next(iosched::STUCK_NS).expect("it has waited long enough");
     assert_eq!(who, "write");
-    let moved = Outcome::Moved { bytes, is_direct: true };
+    let moved = Completion::Moved { bytes, is_direct: true };
     queue.complete(ticket, moved, iosched::STUCK_NS);
     held.into_iter().for_each(|ticket| queue.complete(ticket, moved, iosched::STUCK_NS));
 }
@@ -293,10 +293,10 @@ fn a_cap_counts_moved_bytes() {
     // At one instant: a hundred requests that ask for 1 MiB each and get 1 KiB.
     for _ in 0..100 {
         let ticket = queue.start(0, Direction::Read, 1 << 20, 1_000_000_000).expect("the cap has room");
-        queue.complete(ticket, Outcome::Moved { bytes: 1 << 10, is_direct: true }, 1_000_000_010);
+        queue.complete(ticket, Completion::Moved { bytes: 1 << 10, is_direct: true }, 1_000_000_010);
     }
     let ticket = queue.start(0, Direction::Read, 1 << 20, 1_000_000_000).expect("the cap has room");
-    queue.complete(ticket, Outcome::Cancelled, 1_000_000_010);
+    queue.complete(ticket, Completion::Cancelled, 1_000_000_010);
     let stats = *queue.stats(0);
     assert_eq!((stats.reads, stats.read_bytes), (100, 100 << 10));
     assert_eq!(stats.consumed_ns, 100 * DiskModel::NOMINAL.cost_ns(Direction::Read, 1 << 10));

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use iosched::{Direction, Disk, DiskModel, DiskOptions, IoQueue, Outcome, Ticket};
+use iosched::{Completion, Direction, Disk, DiskModel, DiskOptions, IoQueue, Ticket};
 
 /// A workload: `depth` requests of `bytes` each are always outstanding on one shard.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ impl Lab {
                     let (shard, number, ticket) = self.in_disk.remove(&id).unwrap();
                     self.queues[shard].complete(
                         ticket,
-                        Outcome::Moved { bytes: u64::MAX, is_direct: true },
+                        Completion::Moved { bytes: u64::MAX, is_direct: true },
                         now_ns,
                     );
                     self.at(now_ns, Event::Issue(number));

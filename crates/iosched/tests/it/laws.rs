@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn who_was_idle_has_bounded_credit(model in model(), busy in direction(), shares in 10..1000_u32) {
+    fn an_idle_class_has_bounded_credit(model in model(), busy in direction(), shares in 10..1000_u32) {
         let model = DiskModel { duplex: false, ..model };
         let mut lab = Lab::new(model, model, 1);
         lab.set_shares(1, shares);

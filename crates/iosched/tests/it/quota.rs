@@ -33,7 +33,7 @@ fn run(real: DiskModel, uses_quotas: bool) -> (u64, u64, f64) {
 }
 
 #[test]
-fn reads_of_one_shard_do_not_wait_for_what_another_has_under_way() {
+fn reads_of_one_shard_do_not_wait_for_requests_in_flight_of_another() {
     // The disk serves one request after the other, so a read waits for all requests in flight.
     let (alone_ns, beside_ns, used) = run(DISK, true);
     assert!(beside_ns <= alone_ns * 2, "{beside_ns} beside {alone_ns}");

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use runtime::{Direction, DiskModel, IoClass};
 
-use super::measure::{Load, Outcome};
+use super::measure::{MeasuredRates, ShardLoad};
 use super::scratch::ScratchDisk;
 use super::{IotuneError, SMALL_BYTES};
 use crate::plot::HeatMap;
@@ -75,8 +75,8 @@ impl Matrix {
         (part(row) * model.read_iops as f64, part(column) * model.write_bandwidth_bytes_s as f64)
     }
 
-    fn reads(&self, disk: &ScratchDisk, reads_s: f64) -> Load {
-        Load {
+    fn reads(&self, disk: &ScratchDisk, reads_s: f64) -> ShardLoad {
+        ShardLoad {
             direction: Direction::Read,
             bytes: SMALL_BYTES,
             sequential: false,
@@ -86,8 +86,8 @@ impl Matrix {
         }
     }
 
-    fn writes(&self, disk: &ScratchDisk, bytes_s: f64) -> Load {
-        Load {
+    fn writes(&self, disk: &ScratchDisk, bytes_s: f64) -> ShardLoad {
+        ShardLoad {
             direction: Direction::Write,
             bytes: WRITE_BYTES,
             sequential: true,
@@ -100,7 +100,7 @@ impl Matrix {
 
 /// Requests arrive at random times. By chance there may be fewer than the rate demands, rarely by more than
 /// twice the square root.
-fn is_reached(outcome: &Outcome, requests_s: f64) -> bool {
+fn is_reached(outcome: &MeasuredRates, requests_s: f64) -> bool {
     let wanted = requests_s * outcome.measured_us as f64 / 1e6;
     outcome.requests as f64 >= REACHED * wanted - 2.0 * wanted.sqrt()
 }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_missing_by_chance_is_forgiven_and_no_more() {
         let reached = |requests, requests_s| {
-            let outcome = Outcome { requests, measured_us: 2_000_000, ..Outcome::default() };
+            let outcome = MeasuredRates { requests, measured_us: 2_000_000, ..MeasuredRates::default() };
             is_reached(&outcome, requests_s)
         };
         assert!(reached(178, 100.0) && !reached(160, 100.0));

@@ -15,7 +15,7 @@ use runtime::{CpuGroup, Direction, File, FileError, IoBuf, IoClass, IoStats, Joi
 
 /// The load by one shard.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct ShardLoad {
     pub direction: Direction,
     pub bytes: usize,
     /// Whether requests are consecutive, each shard in its own part of the file; otherwise they are at random
@@ -39,14 +39,14 @@ pub struct Window {
 
 /// The result, of one shard or of all.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct MeasuredRates {
     pub requests: u64,
     pub bytes: u64,
     pub measured_us: u64,
     pub latencies: Latencies,
 }
 
-impl Outcome {
+impl MeasuredRates {
     /// The sum over all shards.
     pub fn sum(outcomes: impl IntoIterator<Item = Self>) -> Self {
         let mut sum = Self { measured_us: 1, ..Self::default() };
@@ -77,16 +77,19 @@ impl Outcome {
 pub async fn run(
     shard: &Shard,
     file: &File,
-    loads: &[Load],
+    loads: &[ShardLoad],
     window: Window,
-) -> Result<Vec<Outcome>, FileError> {
+) -> Result<Vec<MeasuredRates>, FileError> {
     let from_us = shard.now_us() + window.warm_up_us;
     let until_us = from_us + window.measure_us;
     let before = moved_at(shard, from_us);
     let after = moved_at(shard, until_us);
     let mut running = vec![];
     for load in loads {
-        let outcome = Rc::new(RefCell::new(Outcome { measured_us: window.measure_us, ..Outcome::default() }));
+        let outcome = Rc::new(RefCell::new(MeasuredRates {
+            measured_us: window.measure_us,
+            ..MeasuredRates::default()
+        }));
         let next = Rc::new(Cell::new(0));
         let workers: Vec<_> = (0..load.depth.max(1))
             .map(|_| {
@@ -112,7 +115,7 @@ pub async fn run(
     }
     let (before, after) = (before.await, after.await);
     for (load, outcome) in loads.iter().zip(&mut outcomes) {
-        let same = |other: &&Load| (other.class, other.direction) == (load.class, load.direction);
+        let same = |other: &&ShardLoad| (other.class, other.direction) == (load.class, load.direction);
         if loads.iter().filter(same).count() == 1 {
             outcome.bytes = moved(&after, load) - moved(&before, load);
         }
@@ -129,7 +132,7 @@ fn moved_at(shard: &Shard, at_us: u64) -> JoinHandle<Vec<IoStats>> {
     })
 }
 
-fn moved(stats: &[IoStats], load: &Load) -> u64 {
+fn moved(stats: &[IoStats], load: &ShardLoad) -> u64 {
     let of_class = stats.iter().find(|stats| stats.class == load.class);
     of_class.map_or(0, |stats| match load.direction {
         Direction::Read => stats.counters.read_bytes,
@@ -141,11 +144,11 @@ fn moved(stats: &[IoStats], load: &Load) -> u64 {
 struct Worker {
     shard: Shard,
     file: File,
-    load: Load,
+    load: ShardLoad,
     window: Window,
     /// The next position of a sequential load.
     next: Rc<Cell<u64>>,
-    outcome: Rc<RefCell<Outcome>>,
+    outcome: Rc<RefCell<MeasuredRates>>,
 }
 
 impl Worker {
@@ -218,7 +221,7 @@ mod tests {
         ..DiskModel::NOMINAL
     };
 
-    fn measure(loads: Vec<Load>) -> Vec<Outcome> {
+    fn measure(loads: Vec<ShardLoad>) -> Vec<MeasuredRates> {
         let faults = FaultPlan { disk_speed: Some(DISK), disk_channels: 4, ..FaultPlan::default() };
         let disk = DiskOptions { latency_goal_ns: 1 << 60, ..DiskOptions::default() };
         let world = SimWorld::new(SimOptions { faults, disk, by_shares: true, ..SimOptions::default() });
@@ -234,8 +237,15 @@ mod tests {
             .unwrap()
     }
 
-    fn load(direction: Direction, bytes: usize, rate: Option<f64>) -> Load {
-        Load { direction, bytes, sequential: bytes > 65536, depth: 32, rate, class: IoClass::Maintenance }
+    fn load(direction: Direction, bytes: usize, rate: Option<f64>) -> ShardLoad {
+        ShardLoad {
+            direction,
+            bytes,
+            sequential: bytes > 65536,
+            depth: 32,
+            rate,
+            class: IoClass::Maintenance,
+        }
     }
 
     #[track_caller]

@@ -21,9 +21,9 @@ use iosched::properties::{self, DiskEntry};
 use runtime::{Direction, DiskModel, IoClass};
 
 use matrix::Matrix;
-use measure::{Load, Outcome};
+use measure::{MeasuredRates, ShardLoad};
 use scratch::ScratchDisk;
-use server::config::units::{Bare, parse_bytes, parse_millis};
+use server::config::units::{DefaultUnit, parse_bytes, parse_millis};
 
 /// Size of the requests that measure bandwidth.
 pub const LARGE_BYTES: usize = 1 << 20;
@@ -71,7 +71,7 @@ impl IotuneArguments {
     pub fn run(&self) -> Result<(), IotuneError> {
         let duration_us = time_us("--duration", &self.duration)?;
         let point_us = time_us("--point-duration", &self.point_duration)?;
-        let wanted_bytes = parse_bytes(&self.file_size, Bare::Refused)
+        let wanted_bytes = parse_bytes(&self.file_size, DefaultUnit::Refused)
             .ok_or_else(|| format!("--file-size {}: not a size", self.file_size))?;
         // An output that cannot be written must be reported before the measurement, not a minute later.
         let unfinished = self.output.with_added_extension("part");
@@ -152,7 +152,7 @@ pub fn find_model(disk: &ScratchDisk, depths: Depths, duration_us: u64) -> Resul
         println!("measuring {what} for {:.1} s ...", for_us as f64 / 1e6);
         let depth = depth.div_ceil(disk.shards() as usize);
         let sequential = bytes == LARGE_BYTES;
-        let load = Load { direction, bytes, sequential, depth, rate: None, class: IoClass::Maintenance };
+        let load = ShardLoad { direction, bytes, sequential, depth, rate: None, class: IoClass::Maintenance };
         let outcome = disk.measure(vec![load], for_us)?.remove(0);
         println!(
             "  {:.0}/s, {:.1} MB/s, p50 {:.0} us, p95 {:.0} us",
@@ -161,7 +161,7 @@ pub fn find_model(disk: &ScratchDisk, depths: Depths, duration_us: u64) -> Resul
             outcome.percentile_us(0.5),
             outcome.percentile_us(0.95)
         );
-        Ok::<Outcome, IotuneError>(outcome)
+        Ok::<MeasuredRates, IotuneError>(outcome)
     };
     let write_bandwidth = measure("write bandwidth", Direction::Write, LARGE_BYTES, depths.large, 4)?;
     let read_bandwidth = measure("read bandwidth", Direction::Read, LARGE_BYTES, depths.large, 2)?;
@@ -178,7 +178,8 @@ pub fn find_model(disk: &ScratchDisk, depths: Depths, duration_us: u64) -> Resul
 
 fn time_us(flag: &str, text: &str) -> Result<u64, IotuneError> {
     let wrong = |text: &dyn Display| format!("{flag} {text}: {}", server::config::units::DURATION_FORM);
-    let millis = parse_millis(text, Bare::Seconds).filter(|millis| (100..=86_400_000).contains(millis));
+    let millis =
+        parse_millis(text, DefaultUnit::Seconds).filter(|millis| (100..=86_400_000).contains(millis));
     Ok(millis.ok_or_else(|| wrong(&text))? * 1000)
 }
 

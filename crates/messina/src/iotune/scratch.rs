@@ -16,7 +16,7 @@ use runtime::{
 };
 
 use super::IotuneError;
-use super::measure::{self, Load, Outcome, Window};
+use super::measure::{self, MeasuredRates, ShardLoad, Window};
 
 /// Divisor: the scratch file takes at most this part of the free space.
 const FREE_PART: u64 = 4;
@@ -168,7 +168,7 @@ impl ScratchDisk {
 
     /// Loads the disk from all shards and returns an outcome for each load. The first tenth of the time, or
     /// 0.3 s, is the warm-up.
-    pub fn measure(&self, loads: Vec<Load>, for_us: u64) -> Result<Vec<Outcome>, IotuneError> {
+    pub fn measure(&self, loads: Vec<ShardLoad>, for_us: u64) -> Result<Vec<MeasuredRates>, IotuneError> {
         let warm_up_us = (for_us / 10).max(WARM_UP_US_MIN).min(for_us / 2);
         let window = Window {
             file_bytes: self.file_bytes,
@@ -182,7 +182,8 @@ impl ScratchDisk {
             async move { measure::run(&shard, &file_of(&shard), &loads, window).await }
         })?;
         let count = outcomes.first().map_or(0, Vec::len);
-        let of_load = |load: usize| Outcome::sum(outcomes.iter().map(|of_shard| of_shard[load].clone()));
+        let of_load =
+            |load: usize| MeasuredRates::sum(outcomes.iter().map(|of_shard| of_shard[load].clone()));
         Ok((0..count).map(of_load).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::de::DeserializeOwned;
-use server::api::answers::Done;
+use server::api::answers::CommandResult;
 
 use super::Format;
 use super::http::{Client, query};
@@ -95,7 +95,7 @@ impl Call {
     /// # Errors
     /// No node answers, or the node returns an error.
     pub fn post(&self, path: &str) -> Result<String, String> {
-        self.ask("POST", path, |_: Done| String::new())
+        self.ask("POST", path, |_: CommandResult| String::new())
     }
 
     /// Sends a command for tables.

@@ -1,7 +1,7 @@
 //! Commands about the cluster, which is one node: its ring, its schema, its directories and SSTables.
 
 use clap::Subcommand;
-use server::api::answers::{Done, Info};
+use server::api::answers::{CommandResult, Info};
 use server::api::cluster_answers::{
     Cluster, CompactionThresholds, DataPaths, Endpoints, KeySample, TableSSTables, ViewBuild,
 };
@@ -183,7 +183,7 @@ impl ClusterCommand {
             Self::InvalidateKeyCache => call.post("/v1/caches/invalidate?cache=keys"),
             Self::ReloadSsl => call.post("/v1/certificates"),
             Self::StopDaemon => {
-                call.ask("POST", "/v1/stop", |_: Done| "Messina has been asked to stop.\n".to_string())
+                call.ask("POST", "/v1/stop", |_: CommandResult| "Messina has been asked to stop.\n".to_string())
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Output of `nodetool` about compactions, in Cassandra's layouts.
 
-use server::api::answers::{AutoCompaction, Compactions, EndedCompaction};
+use reports::EndedCompaction;
+use server::api::answers::{AutoCompaction, Compactions};
 
 use super::text::{aligned, size};
 
@@ -22,21 +23,22 @@ pub fn stats(compactions: &Compactions, human: bool) -> String {
         let progress = if running.total_bytes == 0 {
             "n/a".to_string()
         } else {
-            format!("{:.2}%", running.completed_bytes as f64 * 100.0 / running.total_bytes as f64)
+            format!("{:.2}%", running.read_bytes as f64 * 100.0 / running.total_bytes as f64)
         };
         rows.push(vec![
-            running.id.clone(),
-            running.kind.clone(),
+            format!("{}-{}", running.shard, running.id),
+            running.kind.to_string(),
             running.keyspace.clone(),
             running.table.clone(),
-            bytes(running.completed_bytes),
+            bytes(running.read_bytes),
             bytes(running.total_bytes),
             "bytes".to_string(),
             progress,
         ]);
     }
     text.push_str(&aligned(&rows, " "));
-    let remaining_s = compactions.running.iter().map(|running| running.remaining_s).max().flatten();
+    let remaining_us = compactions.running.iter().map(|running| running.remaining_us()).max().flatten();
+    let remaining_s = remaining_us.map(|us| us.div_ceil(1_000_000));
     let remaining = remaining_s.map_or("n/a".to_string(), |seconds| {
         format!("{}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60)
     });
@@ -60,13 +62,13 @@ pub fn history(ended: &[EndedCompaction]) -> String {
     let merged = |(sstables, partitions): &(u32, u64)| format!("{sstables}:{partitions}");
     for ended in ended.iter().rev() {
         rows.push(vec![
-            ended.id.clone(),
+            ended.id.to_string(),
             ended.keyspace.clone(),
             ended.table.clone(),
-            at(ended.compacted_at_ms),
-            ended.bytes_in.to_string(),
-            ended.bytes_out.to_string(),
-            format!("{{{}}}", ended.rows_merged.iter().map(merged).collect::<Vec<_>>().join(", ")),
+            at(ended.ended_ms),
+            ended.input_bytes.to_string(),
+            ended.output_bytes.to_string(),
+            format!("{{{}}}", ended.merged.iter().map(merged).collect::<Vec<_>>().join(", ")),
             format!("{{compaction_type: {}, reason: {}}}", ended.kind, ended.reason),
         ]);
     }
@@ -94,19 +96,20 @@ pub fn auto(tables: &[AutoCompaction]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::api::answers::{PendingCompactions, RunningCompaction};
+    use reports::RunningCompaction;
+    use server::api::answers::PendingCompactions;
 
     #[test]
     fn the_layout_of_compactionstats() {
         assert_eq!(stats(&Compactions::default(), true), "pending tasks: 0\n\n");
         let running = RunningCompaction {
-            id: "0-7".into(),
+            id: 7,
             kind: "Compaction".into(),
             keyspace: "shop".into(),
             table: "orders".into(),
-            completed_bytes: 512,
+            read_bytes: 512,
             total_bytes: 2048,
-            remaining_s: Some(61),
+            running_us: 20_300_000,
             ..RunningCompaction::default()
         };
         let pending = PendingCompactions { keyspace: "shop".into(), table: "orders".into(), jobs: 2 };
@@ -126,28 +129,26 @@ Active compaction remaining time :   0h01m01s
     #[test]
     fn the_layout_of_compactionhistory() {
         let ended = EndedCompaction {
-            id: "x".into(),
             keyspace: "shop".into(),
             table: "orders".into(),
             kind: "Compaction".into(),
             reason: "4 of about 1.0 MB".into(),
-            compacted_at_ms: 1_700_000_000_123,
-            bytes_in: 4_000_000,
-            bytes_out: 1_000_000,
-            sstables_in: 4,
-            rows_merged: vec![(1, 8), (4, 10)],
+            ended_ms: 1_700_000_000_123,
+            input_bytes: 4_000_000,
+            output_bytes: 1_000_000,
+            input_sstables: 4,
+            merged: vec![(1, 8), (4, 10)],
             ..EndedCompaction::default()
         };
         let text = history(&[ended]);
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("Compaction History: "));
-        assert!(
-            lines.next().unwrap().starts_with("id keyspace_name columnfamily_name compacted_at"),
-            "{text}"
-        );
+        let title: Vec<&str> = lines.next().unwrap().split_whitespace().take(4).collect();
+        assert_eq!(title, ["id", "keyspace_name", "columnfamily_name", "compacted_at"]);
         let row: Vec<&str> = lines.next().unwrap().split_whitespace().take(8).collect();
+        let id = "00000000-0000-0000-0000-000000000000";
         let expect =
-            ["x", "shop", "orders", "2023-11-14T22:13:20.123", "4000000", "1000000", "{1:8,", "4:10}"];
+            [id, "shop", "orders", "2023-11-14T22:13:20.123", "4000000", "1000000", "{1:8,", "4:10}"];
         assert_eq!(row, expect);
     }
 }

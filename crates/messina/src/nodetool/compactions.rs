@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use clap::{Subcommand, ValueEnum};
-use server::api::answers::{
-    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, Throughput,
-};
+use reports::EndedCompaction;
+use server::api::answers::{AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, Throughput};
 use server::api::compaction_answers::{ExplainedCompactions, Tombstones};
 
 use super::call::{Call, Tables, one_or_two};
@@ -161,7 +160,7 @@ fn of_table(path: &str, of: &[String]) -> Result<String, String> {
 fn stop(call: &Call, kind: Option<Kind>) -> Result<String, String> {
     let stopped = Cell::new(0);
     let path = query("/v1/compactions/stop", &[("kind", kind.map(Kind::name))]);
-    let text = call.ask("POST", &path, |done: Done| {
+    let text = call.ask("POST", &path, |done: CommandResult| {
         stopped.set(done.count);
         let jobs = if done.count == 1 { "compaction" } else { "compactions" };
         format!("Stopping {} {jobs}\n", done.count)

@@ -1,7 +1,7 @@
 //! Commands that make, list and remove snapshots.
 
 use clap::Subcommand;
-use server::api::answers::{Done, Snapshot};
+use server::api::answers::{CommandResult, Snapshot};
 
 use super::call::Call;
 use super::http::query;
@@ -44,7 +44,7 @@ impl SnapshotCommand {
                 let keyspace = keyspace.as_deref();
                 let asked = [("tag", Some(&tag[..])), ("keyspace", keyspace), ("table", table.as_deref())];
                 let what = keyspace.unwrap_or("all keyspaces");
-                call.ask("POST", &query("/v1/snapshots", &asked), |_: Done| {
+                call.ask("POST", &query("/v1/snapshots", &asked), |_: CommandResult| {
                     format!(
                         "Requested creating snapshot(s) for [{what}] with snapshot name [{tag}] and options {{skipFlush=false}}\n\
                          Snapshot directory: {tag}\n"
@@ -59,7 +59,7 @@ impl SnapshotCommand {
                 let path = query("/v1/snapshots", &[("tag", tag), ("keyspace", keyspace)]);
                 let what = keyspace.unwrap_or("all keyspaces");
                 let which = tag.unwrap_or("all snapshots");
-                call.ask("DELETE", &path, |_: Done| {
+                call.ask("DELETE", &path, |_: CommandResult| {
                     format!("Requested clearing snapshot(s) for [{what}] with [{which}]\n")
                 })
             }

@@ -1,9 +1,10 @@
-//! What the node is and has: version, info, status, memory, reads, the model of its disk, levels of its log; and its end, drain.
+//! What the node is and has: version, info, status, memory, reads, the model of its disk, levels of its log;
+//! and its end, drain.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use server::api::answers::{Binary, Done, Info, IoModel, Logger, Memory, Version};
+use server::api::answers::{Binary, CommandResult, Info, IoModel, Logger, Memory, Version};
 
 use super::call::Call;
 use super::http::query;
@@ -31,13 +32,16 @@ pub enum StateCommand {
     /// Shows the level of each logger
     #[command(name = "getlogginglevels")]
     GetLoggingLevels,
-    /// Sets the level of a logger until the next start; without arguments, all get their configured levels again
+    /// Sets the level of a logger until the next start; without arguments, all get their configured levels
+    /// again
     #[command(name = "setlogginglevel", alias = "setlogginglevels")]
     SetLoggingLevel {
-        /// The logger, as `getlogginglevels` and the lines of the log name it; ROOT: all without a level of their own
+        /// The logger, as `getlogginglevels` and the lines of the log name it; ROOT: all without a level of
+        /// their own
         #[arg(value_name = "CLASS")]
         logger: Option<String>,
-        /// OFF, ERROR, WARN, INFO, DEBUG, TRACE or ALL; without it, the logger gets its configured level again
+        /// OFF, ERROR, WARN, INFO, DEBUG, TRACE or ALL; without it, the logger gets its configured level
+        /// again
         level: Option<String>,
     },
     /// Stops serving CQL clients until enablebinary
@@ -73,7 +77,7 @@ impl StateCommand {
             Self::GetLoggingLevels => call.get("/v1/loggers", |loggers: Vec<Logger>| text::loggers(&loggers)),
             Self::SetLoggingLevel { logger, level } => call
                 .post(&query("/v1/loggers", &[("logger", logger.as_deref()), ("level", level.as_deref())])),
-            Self::DisableBinary => call.ask("DELETE", "/v1/binary", |_: Done| String::new()),
+            Self::DisableBinary => call.ask("DELETE", "/v1/binary", |_: CommandResult| String::new()),
             Self::EnableBinary => call.post("/v1/binary"),
             Self::StatusBinary => call.get("/v1/binary", |binary: Binary| {
                 let word = if binary.running { "running" } else { "not running" };

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use server::api::answers::{Loaded, SSTables, TableStats};
+use reports::LoadedSSTables;
+use server::api::answers::{SSTables, TableStats};
 
 use super::call::{Call, Tables, one_or_two};
 use super::http::query;
@@ -66,7 +67,9 @@ impl TableCommand {
             }
             Self::Refresh { keyspace, table } => {
                 let asked = [("keyspace", Some(&keyspace[..])), ("table", Some(table))];
-                call.ask("POST", &query("/v1/refresh", &asked), |loaded: Loaded| text::loaded(&loaded))
+                call.ask("POST", &query("/v1/refresh", &asked), |loaded: LoadedSSTables| {
+                    text::loaded(&loaded)
+                })
             }
             Self::Import { keyspace, table, directory } => {
                 // The node has another working directory.
@@ -74,7 +77,7 @@ impl TableCommand {
                     .map_err(|error| format!("{}: {error}", directory.display()))?;
                 let dir = dir.to_str().ok_or("the directory's name is not UTF-8")?;
                 let asked = [("keyspace", Some(&keyspace[..])), ("table", Some(table)), ("dir", Some(dir))];
-                call.ask("POST", &query("/v1/import", &asked), |loaded: Loaded| text::loaded(&loaded))
+                call.ask("POST", &query("/v1/import", &asked), |loaded: LoadedSSTables| text::loaded(&loaded))
             }
         }
     }

@@ -2,7 +2,8 @@
 //! clean-ups, and builds of indexes.
 
 use clap::Subcommand;
-use server::api::answers::{Compactions, Done, RunningCompaction};
+use reports::RunningCompaction;
+use server::api::answers::{CommandResult, Compactions};
 
 use super::call::Call;
 use super::http::query;
@@ -69,7 +70,7 @@ impl TasksCommand {
                 call.get("/v1/compactions", |all: Compactions| status(&all, id))?
             }
             Self::Abort { id } => {
-                call.ask("POST", &query("/v1/compactions/stop", &[("id", Some(id))]), |_: Done| String::new())
+                call.ask("POST", &query("/v1/compactions/stop", &[("id", Some(id))]), |_: CommandResult| String::new())
             }
             Self::Wait { id } => wait(call, id),
         }

@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use reports::{LatencyReport, MemoryClass, Scrubbed};
-use server::api::answers::{Cache, Info, Loaded, Logger, Memory, Snapshot, TableStats, Version};
+use reports::{CacheReport, LatencyReport, LoadedSSTables, MemoryClass, Scrubbed};
+use server::api::answers::{Info, Logger, Memory, Snapshot, TableStats, Version};
 
 /// The sketches count partitions, not rows: the versions of a partition in two SSTables may overwrite or
 /// complement each other.
 const UNKNOWN_SPACE: &str = "unknown: partitions of several rows lie in several SSTables";
 
 /// Output of refresh and import.
-pub fn loaded(loaded: &Loaded) -> String {
+pub fn loaded(loaded: &LoadedSSTables) -> String {
     if loaded.sstables.is_empty() {
         return format!("No new SSTables were found in {}\n", loaded.dir);
     }
@@ -137,13 +137,12 @@ pub fn status(info: &Info) -> String {
 
 pub fn info(info: &Info) -> String {
     let mib = |bytes: u64| format!("{:.2}", bytes as f64 / f64::from(1 << 20));
-    let cache = |cache: &Cache| {
-        let requests = cache.hits + cache.misses;
-        let hit_rate = if requests == 0 { f64::NAN } else { cache.hits as f64 / requests as f64 };
+    let cache = |cache: &CacheReport| {
+        let (requests, hit_rate) = (cache.requests(), cache.hit_rate());
         format!(
             "entries {}, size {}, capacity {}, {} misses, {requests} requests, {hit_rate:.3} recent hit rate",
             cache.entries,
-            size(cache.size_bytes),
+            size(cache.bytes),
             size(cache.capacity_bytes),
             cache.misses,
         )

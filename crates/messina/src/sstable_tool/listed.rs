@@ -6,12 +6,12 @@
 
 use runtime::{FileError, Files};
 use sstable::name::{Component, SSTableName};
-use sstable::tools::{Finding, Place};
+use sstable::tools::{Finding, SSTablePath};
 
 /// The contradictions between `listed`, the entries of TOC.txt, and the files of the SSTable.
 pub async fn contradictions(
     files: &Files,
-    place: &Place,
+    place: &SSTablePath,
     listed: &[Component],
 ) -> Result<Vec<Finding>, FileError> {
     let entries = files.read_dir(&place.dir).await?;
@@ -22,7 +22,7 @@ pub async fn contradictions(
     Ok(compare(place, listed, of_place.collect()))
 }
 
-fn compare(place: &Place, listed: &[Component], mut there: Vec<Component>) -> Vec<Finding> {
+fn compare(place: &SSTablePath, listed: &[Component], mut there: Vec<Component>) -> Vec<Finding> {
     there.sort_by(|a, b| a.suffix().cmp(b.suffix()));
     let finding =
         |component: &Component, detail| Finding { file: place.path(component), offset_bytes: None, detail };
@@ -54,7 +54,7 @@ mod tests {
         let components =
             |names: &[&str]| names.iter().map(|name| Component::from_suffix(name)).collect::<Vec<_>>();
         let (name, _) = SSTableName::parse_file_name("nb-1-big-Data.db").unwrap();
-        let place = Place { dir: "t".into(), name };
+        let place = SSTablePath { dir: "t".into(), name };
         compare(&place, &components(listed), components(there)).iter().map(ToString::to_string).collect()
     }
 

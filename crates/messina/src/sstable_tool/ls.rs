@@ -9,7 +9,7 @@ use runtime::{IoClass, Shard};
 use shell::{Cell, Style, write_table};
 use sstable::component::messina::MessinaInfo;
 use sstable::name::{Component, SSTableName};
-use sstable::tools::{Finding, Place, read_statistics};
+use sstable::tools::{Finding, SSTablePath, read_statistics};
 
 use super::arguments::{Format, LsArguments};
 use super::run::{End, Out, complain};
@@ -69,7 +69,7 @@ pub async fn run(shard: &Shard, arguments: &LsArguments) -> Result<End, String> 
         }
         let mut lines = vec![];
         for (name, (is_sealed, data_bytes, total_bytes)) in found {
-            let place = Place { dir: dir.clone(), name };
+            let place = SSTablePath { dir: dir.clone(), name };
             if !is_sealed {
                 complain(&format!("{place}: no TOC.txt; not a finished SSTable"));
                 continue;
@@ -109,7 +109,7 @@ pub async fn run(shard: &Shard, arguments: &LsArguments) -> Result<End, String> 
 /// `None`: the SSTable has vanished.
 async fn line(
     shard: &Shard,
-    place: &Place,
+    place: &SSTablePath,
     data_bytes: u64,
     total_bytes: u64,
 ) -> Result<Option<Line>, String> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use catalog::{Catalog, Keyspace, SchemaChange, TableSettings};
 use cql::system::NodeInfo;
 use cql::{ChangeSchema, ClientState, Decide, Execution, Host, Outcome, Prepared, ResultRows, Storage};
-use engine::read::page::{Bounds, PageSources, read_sources};
+use engine::read::page::{PageLimits, PageSources, read_sources};
 use engine::sharder::OwnedTokens;
 use model::{Mutation, TableId, TableSchema};
 use protocol::CqlError;
@@ -29,7 +29,7 @@ use shell::{Format, push_page};
 use sstable::dump::named_schema;
 use sstable::name::TableDirectory;
 use sstable::read::{SSTable, SSTableSource};
-use sstable::tools::{Finding, Place, check_fit, merged_header};
+use sstable::tools::{Finding, SSTablePath, check_fit, merged_header};
 use syntax::split_statements;
 use uuid::Uuid;
 
@@ -85,7 +85,7 @@ fn columns_hint(error: &CqlError, table: &TableSchema, has_schema_file: bool) ->
 }
 
 /// Keyspace and table from the directories' names; default names if those are not valid.
-fn names_of(place: &Place) -> (String, String) {
+fn names_of(place: &SSTablePath) -> (String, String) {
     let absolute = std::path::absolute(&place.dir).unwrap_or_else(|_| place.dir.clone());
     let name = |path: Option<&Path>| Some(path?.file_name()?.to_str()?.to_owned());
     let is_name = |name: &String| {
@@ -133,7 +133,7 @@ impl SSTableStorage {
     fn new(
         shard: &Shard,
         sstables: Vec<Rc<SSTable>>,
-        place: &Place,
+        place: &SSTablePath,
         schema_file: Option<&Path>,
     ) -> Result<Self, String> {
         let (keyspace, table) = names_of(place);
@@ -285,7 +285,7 @@ impl Storage for SSTableStorage {
             return Err(CqlError::Invalid(text));
         }
         let sources = Sources { storage: self, bypass_cache: command.bypass_cache };
-        let read = read_sources(&self.shard, &sources, &command, &Bounds::NONE, None).await;
+        let read = read_sources(&self.shard, &sources, &command, &PageLimits::NONE, None).await;
         read.map(|(page, _)| page).map_err(|error| CqlError::Server(error.to_string()))
     }
 

@@ -15,8 +15,9 @@ use sstable::dump::{DumpOptions, JsonDump, JsonShape, LineDump, schema_of_header
 use sstable::name::Component;
 use sstable::read::{ChunkCache, Depth, SSTable, SSTableError};
 use sstable::tools::{
-    self, CompressionChoice, Finding, Findings, Place, PlaceError, RewritePlan, compression_info_json,
-    compression_info_text, index_json, index_text, metadata_json, metadata_text, summary_json, summary_text,
+    self, CompressionChoice, Finding, Findings, RewritePlan, SSTablePath, SSTablePathError,
+    compression_info_json, compression_info_text, index_json, index_text, metadata_json, metadata_text,
+    summary_json, summary_text,
 };
 use sstable::version::Version;
 use sstable::write::Written;
@@ -119,7 +120,7 @@ impl Drop for Out {
 }
 
 /// The SSTables of all paths, each once. Paths without an SSTable are reported and set `end`.
-pub async fn places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Place> {
+pub async fn places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<SSTablePath> {
     let mut found = vec![];
     for path in paths {
         found.push(tools::find(shard.files(), path).await);
@@ -128,7 +129,7 @@ pub async fn places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Plac
 }
 
 /// Like [`places`], including SSTables that have lost their TOC.txt.
-async fn damaged_places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<Place> {
+async fn damaged_places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<SSTablePath> {
     let mut found = vec![];
     for path in paths {
         found.push(tools::find_damaged(shard.files(), path).await);
@@ -136,8 +137,8 @@ async fn damaged_places(shard: &Shard, paths: &[PathBuf], end: &mut End) -> Vec<
     each_once(found, end)
 }
 
-fn each_once(found: Vec<Result<Vec<Place>, PlaceError>>, end: &mut End) -> Vec<Place> {
-    let mut places: Vec<Place> = vec![];
+fn each_once(found: Vec<Result<Vec<SSTablePath>, SSTablePathError>>, end: &mut End) -> Vec<SSTablePath> {
+    let mut places: Vec<SSTablePath> = vec![];
     for found in found {
         match found {
             Ok(found) => {
@@ -147,7 +148,7 @@ fn each_once(found: Vec<Result<Vec<Place>, PlaceError>>, end: &mut End) -> Vec<P
                     }
                 }
             }
-            Err(error @ PlaceError::Unfinished { .. }) => {
+            Err(error @ SSTablePathError::Unfinished { .. }) => {
                 complain(&error.to_string());
                 *end = End::Failed;
             }
@@ -161,7 +162,7 @@ fn each_once(found: Vec<Result<Vec<Place>, PlaceError>>, end: &mut End) -> Vec<P
 }
 
 /// Opens all files of an SSTable; `None` if it has vanished since it was listed, which is reported.
-pub async fn open(shard: &Shard, place: &Place) -> Result<Option<Rc<SSTable>>, SSTableError> {
+pub async fn open(shard: &Shard, place: &SSTablePath) -> Result<Option<Rc<SSTable>>, SSTableError> {
     let cache = ChunkCache::new(CACHE_BYTES);
     match SSTable::open(shard.files(), &place.dir, place.name, &cache, CLASS).await {
         Ok(table) => Ok(Some(table)),
@@ -178,7 +179,7 @@ pub async fn open(shard: &Shard, place: &Place) -> Result<Option<Rc<SSTable>>, S
 /// Opens one SSTable after the other and reports those that cannot be opened.
 struct Tables<'a> {
     shard: &'a Shard,
-    places: std::vec::IntoIter<Place>,
+    places: std::vec::IntoIter<SSTablePath>,
     end: End,
 }
 
@@ -468,7 +469,7 @@ async fn output_dir(
     shard: &Shard,
     arguments: &OutputArguments,
     are_damaged: bool,
-) -> Result<(PathBuf, Vec<Place>, End), String> {
+) -> Result<(PathBuf, Vec<SSTablePath>, End), String> {
     let mut end = End::Well;
     let places = match are_damaged {
         true => damaged_places(shard, &arguments.files, &mut end).await,
@@ -490,7 +491,7 @@ async fn output_dir(
     Ok((there, places, end))
 }
 
-fn tell_written(out: &mut Out, written: &Written, dir: &Path) {
+fn print_written(out: &mut Out, written: &Written, dir: &Path) {
     out.write(&format!(
         "{}: {} partitions, {} rows, {} bytes\n",
         dir.join(written.name.to_string()).display(),
@@ -569,7 +570,7 @@ async fn rewrite(
                 if let Some(note) = note {
                     complain(&format!("{place}: {note}"));
                 }
-                written.iter().for_each(|written| tell_written(&mut out, written, &dir));
+                written.iter().for_each(|written| print_written(&mut out, written, &dir));
             }
             Err(error) => {
                 complain(&format!("{place}: {error} (`messina sstable scrub` keeps the readable data)"));
@@ -619,7 +620,7 @@ async fn scrub(shard: &Shard, arguments: &ScrubArguments) -> Result<End, String>
             complain(&format!("{place}: {note}"));
         }
         report.losses.errors.iter().for_each(|error| out.write(&format!("{}\n", Finding::from(error))));
-        report.written.iter().for_each(|written| tell_written(&mut out, written, &dir));
+        report.written.iter().for_each(|written| print_written(&mut out, written, &dir));
         let losses = &report.losses;
         out.write(&format!(
             "{place}: kept {} partitions and {} rows ({} partitions out of order); lost {} partitions, {} rows and the unknown \

@@ -528,7 +528,7 @@ fn what_runs_is_answered_before_the_end() {
 }
 
 #[test]
-fn a_traced_request_says_what_it_did() {
+fn a_traced_request_records_its_activities() {
     let patient = Patient::start("traced");
     for version in ProtocolVersion::ALL {
         let mut client = Client::start(patient.port(), version);

@@ -71,7 +71,7 @@ fn whoever_comes_is_served_without_passwords_and_manages_no_roles() {
 }
 
 #[test]
-fn a_level_counts_at_once_for_who_is_connected() {
+fn a_service_level_applies_to_open_connections_at_once() {
     let dir = Dir::new("levels-live");
     let server = Server::start(&dir.0, PASSWORDS);
     let mut admin = Client::log_in_at(server.cql_port, "cassandra", "cassandra");

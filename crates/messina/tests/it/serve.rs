@@ -284,7 +284,7 @@ fn one_process_a_directory_and_one_a_port() {
 }
 
 #[test]
-fn a_start_that_cannot_be_says_why() {
+fn a_refused_start_states_its_reason() {
     let dir = Dir::new("wrong");
     let path = |name: &str| dir.0.join(name).to_str().unwrap().to_string();
     fs::write(dir.0.join("bad.yaml"), "# ports\napi_port: many\nmemory: 2 parsecs\n").unwrap();

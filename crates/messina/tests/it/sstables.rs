@@ -137,7 +137,7 @@ fn a_verify_and_a_scrub_of_a_damaged_one() {
 }
 
 #[test]
-fn exports_and_pieces_say_the_same() {
+fn exports_and_pieces_have_the_same_content() {
     let dir = Dir::new("export");
     let source = wide();
     let source = source.to_str().unwrap();
@@ -234,7 +234,7 @@ fn sstables_with_tries() {
 }
 
 #[test]
-fn what_is_no_sstable_is_told() {
+fn a_file_that_is_no_sstable_is_reported() {
     let dir = Dir::new("nothing");
     let path = dir.0.to_str().unwrap();
     for subcommand in ["dump", "metadata", "index", "summary", "compression-info", "verify"] {
@@ -346,7 +346,7 @@ fn files_that_are_none_end_a_tool_with_an_error() {
 }
 
 #[test]
-fn nodetool_is_told_that_the_node_may_open_no_more_files() {
+fn nodetool_reports_that_the_node_may_open_no_more_files() {
     let dir = Dir::new("few-files");
     let server = Server::start(&dir.0, &[]);
     let pid = server.id() as i32;

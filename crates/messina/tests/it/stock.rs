@@ -196,8 +196,8 @@ fn a_file_with_every_option_away_from_its_default_starts() {
     let (mut config, mut default) = (config, server::config::Config::default());
     for option in server::config::options::OPTIONS {
         assert_ne!(
-            (option.at)(&mut config).show(),
-            (option.at)(&mut default).show(),
+            (option.target)(&mut config).show(),
+            (option.target)(&mut default).show(),
             "every-option.yaml: {}",
             option.name
         );

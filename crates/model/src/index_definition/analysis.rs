@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_become_what_the_options_say() {
+    fn texts_are_analysed_as_the_options_state() {
         let none = TermAnalysis::NONE;
         check("Été", none, "Été");
         check("Été", TermAnalysis { case_sensitive: false, ..none }, "été");

@@ -59,6 +59,7 @@ impl TermAnalysis {
     /// Texts are compared as they are.
     pub const NONE: Self = Self { case_sensitive: true, normalize: false, ascii: false };
 
+    /// Whether terms are the values unchanged.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }
@@ -76,11 +77,15 @@ pub struct IndexDefinition {
     /// Identifies the index in file names. An index that is dropped and created again gets another id, so
     /// files of the old one are never taken for those of the new one.
     pub id: IndexId,
+    /// The name, unique in the keyspace.
     pub name: String,
+    /// The form of CREATE INDEX that made it; what a query may ask for depends on it.
     pub kind: IndexKind,
     /// Name of the indexed column: partition key, clustering, static or regular.
     pub column: String,
+    /// The indexed part of the column: the value, or the keys, values or entries of a collection.
     pub part: IndexPart,
+    /// The changes of a text before it is indexed or searched for.
     pub analysis: TermAnalysis,
     /// The options of `system_schema.indexes`, sorted by name.
     pub options: Vec<(String, String)>,

@@ -239,7 +239,7 @@ fn each_part_of_each_column_has_its_terms() {
 }
 
 #[test]
-fn an_index_that_does_not_fit_its_table_says_why() {
+fn an_index_that_does_not_fit_its_table_is_refused_with_a_reason() {
     let check = |column: &str, part: IndexPart, expect: &str| {
         let error = of(column, part).unwrap_err().to_string();
         assert!(error.contains(expect), "{error}");

@@ -18,6 +18,7 @@ pub fn stored_term(term: &[u8]) -> &[u8] {
 /// See the head of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Posting {
+    /// The partition that has the term.
     pub key: PartitionKey,
     /// `None`: the whole partition, its static row included.
     pub row: Option<ClusteringKey>,

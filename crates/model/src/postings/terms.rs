@@ -17,7 +17,9 @@ pub enum IndexTarget {
     PartitionKey(usize),
     /// The clustering column with this number.
     Clustering(usize),
+    /// The static column with this id.
     Static(ColumnId),
+    /// The regular column with this id.
     Regular(ColumnId),
 }
 
@@ -69,10 +71,12 @@ impl IndexTerms {
         })
     }
 
+    /// The index whose terms these are.
     pub fn index(&self) -> &Arc<IndexDefinition> {
         &self.index
     }
 
+    /// The indexed column, resolved in the table's schema.
     pub fn target(&self) -> IndexTarget {
         self.target
     }

@@ -125,6 +125,7 @@ pub struct TupleIter<'a> {
 }
 
 impl<'a> TupleIter<'a> {
+    /// The components of the serialized tuple or UDT `bytes`: each has an `i32` length, negative for null.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { take: Take::new(bytes), done: false }
     }
@@ -158,6 +159,8 @@ pub struct VectorIter<'a> {
 }
 
 impl<'a> VectorIter<'a> {
+    /// The elements of the serialized vector `bytes`. Elements of a type of fixed length have no length
+    /// before them.
     pub fn new(bytes: &'a [u8], element: &CqlType, dimension: u32) -> Self {
         Self { take: Take::new(bytes), fixed_len: element.sstable_fixed_len(), left: dimension, done: false }
     }
@@ -199,6 +202,7 @@ pub struct CompositeIter<'a> {
 }
 
 impl<'a> CompositeIter<'a> {
+    /// The components of the serialized composite `bytes`: a `u16` length, the bytes, and a byte of the end.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { take: Take::new(bytes), done: false }
     }
@@ -246,6 +250,7 @@ impl Default for CollectionBuilder {
 }
 
 impl CollectionBuilder {
+    /// A collection without elements.
     pub fn new() -> Self {
         Self::default()
     }

@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_cql_does_not_allow() {
+    fn errors_name_what_cql_does_not_allow() {
         let error = |text: &str| CqlType::from_cql(text, &udts).unwrap_err().to_string();
         assert!(
             error("list<list<int>>").contains("Non-frozen collections are not allowed inside collections")

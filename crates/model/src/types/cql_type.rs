@@ -14,9 +14,13 @@ pub const MAX_DEPTH: usize = 100;
 /// A CQL type, or one of the internal types that occur in SSTable headers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CqlType {
+    /// Text of bytes below 128.
     Ascii,
+    /// Eight bytes, big-endian, signed.
     BigInt,
+    /// Any bytes.
     Blob,
+    /// One byte, 0 or 1.
     Boolean,
     /// In a cell the bytes are a counter context; in the protocol they are an 8-byte integer.
     Counter,
@@ -24,14 +28,19 @@ pub enum CqlType {
     Date,
     /// An i32 scale and an unscaled value in big-endian two's complement.
     Decimal,
+    /// Eight bytes, IEEE 754, big-endian.
     Double,
     /// Three zigzag vints: months, days, nanoseconds.
     Duration,
     /// The type of the values of a set's cells, which are empty.
     Empty,
+    /// Four bytes, IEEE 754, big-endian.
     Float,
+    /// An IPv4 or IPv6 address: 4 or 16 bytes.
     Inet,
+    /// Four bytes, big-endian, signed.
     Int,
+    /// Two bytes, big-endian, signed.
     SmallInt,
     /// `text` and `varchar`.
     Text,
@@ -41,33 +50,51 @@ pub enum CqlType {
     Timestamp,
     /// `DateType`, the predecessor of `timestamp`: the same bytes, compared as unsigned integers.
     LegacyTimestamp,
+    /// A UUID of version 1, ordered by its time.
     TimeUuid,
+    /// One byte, signed.
     TinyInt,
+    /// A UUID of any version, ordered by version first, then by time for version 1.
     Uuid,
     /// `LexicalUUIDType`: a UUID compared as two signed 64-bit halves.
     LexicalUuid,
+    /// An integer of any size, in big-endian two's complement.
     Varint,
+    /// A list. Its cells, if it has several, have timeuuids as paths.
     List {
+        /// The type of the elements.
         element: Arc<CqlType>,
+        /// Whether each element is a cell of its own (not frozen).
         multi_cell: bool,
     },
+    /// A set. Its elements are the paths of its cells, if it has several.
     Set {
+        /// The type of the elements.
         element: Arc<CqlType>,
+        /// Whether each element is a cell of its own (not frozen).
         multi_cell: bool,
     },
+    /// A map. Its keys are the paths of its cells, if it has several.
     Map {
+        /// The types of keys and of values.
         entry: Arc<(CqlType, CqlType)>,
+        /// Whether each entry is a cell of its own (not frozen).
         multi_cell: bool,
     },
     /// Always frozen.
     Tuple(Arc<[CqlType]>),
+    /// A user-defined type. The numbers of its fields are the paths of its cells, if it has several.
     Udt {
+        /// Its name and its fields.
         user: Arc<UserType>,
+        /// Whether each field is a cell of its own (not frozen).
         multi_cell: bool,
     },
     /// Always frozen. Created by [`CqlType::vector`], which limits its size.
     Vector {
+        /// The type of the elements.
         element: Arc<CqlType>,
+        /// The number of elements, from 1.
         dimension: u32,
     },
     /// A partition key of several columns, as in SSTable headers; no CQL column has this type.
@@ -79,7 +106,9 @@ pub enum CqlType {
 /// Name and fields of a user-defined type. [`CqlType::Udt`] states whether it is frozen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserType {
+    /// The keyspace of the type.
     pub keyspace: String,
+    /// The name of the type, in the case in which it is stored.
     pub name: String,
     /// The fields, in the order of their indexes.
     pub fields: Vec<UdtField>,
@@ -88,7 +117,9 @@ pub struct UserType {
 /// A field of a user-defined type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UdtField {
+    /// The name of the field, in the case in which it is stored.
     pub name: String,
+    /// The type of the field.
     pub field_type: CqlType,
 }
 
@@ -145,6 +176,8 @@ impl CqlType {
         Ok(Self::Vector { element: Arc::new(element), dimension })
     }
 
+    /// The composite of these types, in order: the partition key of several columns, or a compact table's
+    /// names.
     pub fn composite(components: impl IntoIterator<Item = CqlType>) -> Self {
         Self::Composite(components.into_iter().collect())
     }
@@ -205,6 +238,7 @@ impl CqlType {
         }
     }
 
+    /// Whether the type is `counter`.
     pub fn is_counter(&self) -> bool {
         matches!(self, Self::Counter)
     }
@@ -214,6 +248,7 @@ impl CqlType {
         matches!(self, Self::List { .. } | Self::Set { .. } | Self::Map { .. })
     }
 
+    /// Whether the order of the type is reversed (`CLUSTERING ORDER BY … DESC`).
     pub fn is_reversed(&self) -> bool {
         matches!(self, Self::Reversed(_))
     }
@@ -400,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn multi_cell_types_say_what_their_cells_are() {
+    fn multi_cell_types_describe_their_cells() {
         let map = CqlType::map(CqlType::Text, CqlType::Int);
         assert_eq!((map.is_multi_cell(), map.freeze().is_multi_cell()), (true, false));
         assert_eq!(map.cell_path_type(), Some(&CqlType::Text));

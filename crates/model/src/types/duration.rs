@@ -12,8 +12,11 @@ use base::vint;
 /// The parts of a duration. Months and days have no fixed length, so they are separate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Duration {
+    /// Months; not convertible to days.
     pub months: i32,
+    /// Days; not convertible to nanoseconds.
     pub days: i32,
+    /// Nanoseconds. All three have the same sign, or are 0.
     pub nanoseconds: i64,
 }
 

@@ -10,10 +10,12 @@ pub struct TypeError {
 }
 
 impl TypeError {
+    /// An error with this text for the client.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into().into_boxed_str() }
     }
 
+    /// The text for the client.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -13,11 +13,15 @@ const DEPTH_MAX: usize = 100;
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Json {
+    /// `null`
     Null,
+    /// `true` or `false`
     Bool(bool),
     /// The text of the number, unchanged.
     Number(String),
+    /// A string, without its escapes.
     String(String),
+    /// An array, in order.
     Array(Vec<Json>),
     /// Keys are unique, in the order of the text.
     Object(Vec<(String, Json)>),

@@ -18,20 +18,30 @@ use super::{CqlType, TypeError, decimal};
 pub enum CqlValue {
     /// ascii and text.
     Text(String),
+    /// Any bytes.
     Blob(Vec<u8>),
+    /// A boolean.
     Boolean(bool),
+    /// A tinyint.
     TinyInt(i8),
+    /// A smallint.
     SmallInt(i16),
+    /// An int.
     Int(i32),
     /// bigint, and the protocol's form of a counter.
     BigInt(i64),
+    /// A varint, of any size.
     Varint(BigInt),
     /// `unscaled × 10^-scale`
     Decimal {
+        /// The digits, as an integer.
         unscaled: BigInt,
+        /// The number of digits after the decimal point; negative for trailing zeros.
         scale: i32,
     },
+    /// A float.
     Float(f32),
+    /// A double.
     Double(f64),
     /// Days since the epoch plus 2^31.
     Date(u32),
@@ -39,9 +49,11 @@ pub enum CqlValue {
     Time(i64),
     /// Milliseconds since the epoch.
     Timestamp(i64),
+    /// A duration: months, days and nanoseconds.
     Duration(Duration),
     /// All kinds of UUIDs.
     Uuid([u8; 16]),
+    /// An IPv4 or IPv6 address.
     Inet(IpAddr),
     /// The elements of a list or vector, in order.
     List(Vec<CqlValue>),

@@ -13,15 +13,18 @@ use crate::{
 /// Header fields that all requests have in common.
 #[derive(Clone, Debug)]
 pub struct RequestHead<'a> {
+    /// The version of the connection.
     pub version: ProtocolVersion,
     /// Stream id; not negative.
     pub stream: i16,
+    /// Whether the server is to trace the request.
     pub tracing: bool,
     /// Left out in v3, which has no custom payload.
     pub custom_payload: CustomPayload<'a>,
 }
 
 impl RequestHead<'_> {
+    /// A head without tracing and custom payload.
     pub fn new(version: ProtocolVersion, stream: i16) -> Self {
         Self { version, stream, tracing: false, custom_payload: Vec::new() }
     }

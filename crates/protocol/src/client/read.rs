@@ -17,7 +17,9 @@ use crate::{CqlError, FailureReason, WriteKind};
 /// A response with the optional fields that precede its body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseMessage {
+    /// The decoded answer.
     pub response: Response,
+    /// Tracing id, warnings and custom payload.
     pub extras: ResponseExtras,
 }
 

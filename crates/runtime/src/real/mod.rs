@@ -12,6 +12,7 @@
 
 mod aio;
 mod calls;
+mod cpu_time;
 mod eventfd;
 mod helpers;
 mod poller;
@@ -23,6 +24,7 @@ mod uring;
 mod world;
 
 pub(crate) use calls::taken_by;
+pub use cpu_time::thread_cpu_us;
 
 use std::fmt;
 use std::future::Future;

@@ -162,7 +162,7 @@ impl ShardThread {
                 let waiting = reactor.waiting();
                 if waiting >= PUSHED_AT
                     || (goes_on && waiting > 0)
-                    || !shard.queue().goes_on_with(shard.current_group())
+                    || !shard.queue().continues_with(shard.current_group())
                 {
                     reactor.push();
                 }

@@ -12,10 +12,7 @@ use std::task::{Context, Poll};
 use super::calls::check;
 use super::poller::{Poller, Registered};
 use crate::shard::backend::{BackendListener, BackendStream, End};
-use crate::shard::net::ListenOptions;
-
-/// The number of keepalive probes without an answer after which a connection is closed.
-const KEEPALIVE_PROBES: libc::c_int = 4;
+use crate::shard::net::{KEEPALIVE_PROBES, ListenOptions};
 
 fn socket(addr: &SocketAddr) -> io::Result<OwnedFd> {
     let family = if addr.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -264,7 +261,7 @@ impl BackendStream for RealStream {
         let after_s = after_s.clamp(1, 32_767) as libc::c_int;
         set_option(self.fd(), libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, after_s)?;
         set_option(self.fd(), libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, after_s)?;
-        set_option(self.fd(), libc::IPPROTO_TCP, libc::TCP_KEEPCNT, KEEPALIVE_PROBES)?;
+        set_option(self.fd(), libc::IPPROTO_TCP, libc::TCP_KEEPCNT, KEEPALIVE_PROBES as libc::c_int)?;
         set_option(self.fd(), libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)
     }
 

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use iosched::{Direction, IoQueue, Outcome, Ticket, WHOLE_BYTES};
+use iosched::{Completion, Direction, IoQueue, Ticket, WHOLE_BYTES};
 
 use crate::group::{CpuGroup, GROUPS_MAX, IoClass};
 use crate::shard::backend::{Op, Transferred};
@@ -104,7 +104,7 @@ impl IoGate {
                     }
                 }
                 // The task does not wait any more: the request is dropped and never reaches the disk.
-                State::Started(_) | State::Over => self.complete(ticket, Outcome::Cancelled),
+                State::Started(_) | State::Over => self.complete(ticket, Completion::Cancelled),
             }
         }
     }
@@ -124,8 +124,8 @@ impl IoGate {
         self.queue.borrow_mut().reset_stats(group.index());
     }
 
-    fn complete(&self, ticket: Ticket, outcome: Outcome) {
-        self.queue.borrow_mut().complete(ticket, outcome, self.local.now_ns());
+    fn complete(&self, ticket: Ticket, completion: Completion) {
+        self.queue.borrow_mut().complete(ticket, completion, self.local.now_ns());
     }
 }
 
@@ -184,7 +184,7 @@ impl Pass {
     fn end(&mut self, bytes: u64) {
         if let Some(ticket) = self.ticket.take() {
             let is_direct = self.unit_bytes.is_some();
-            self.gate.complete(ticket, Outcome::Moved { bytes, is_direct });
+            self.gate.complete(ticket, Completion::Moved { bytes, is_direct });
         }
     }
 }

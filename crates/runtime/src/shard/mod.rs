@@ -328,7 +328,7 @@ impl Shard {
 
     /// This shard's counters so far.
     pub fn stats(&self) -> ShardStats {
-        let (inbox, stalls_reported) = (self.0.queue.inbox().len() as u64, self.0.stalls.told());
+        let (inbox, stalls_reported) = (self.0.queue.inbox().len() as u64, self.0.stalls.reported());
         self.follow_groups();
         let queue = self.0.io_gate.queue().borrow();
         let io = std::array::from_fn(|class| {

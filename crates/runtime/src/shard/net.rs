@@ -27,6 +27,9 @@ use crate::stats::StatsCell;
 /// The pause of a listener after an accept that failed for lack of descriptors or memory, in microseconds.
 pub const ACCEPT_PAUSE_US: u64 = 50_000;
 
+/// The number of keepalive probes without an answer after which a connection is closed.
+pub(crate) const KEEPALIVE_PROBES: u32 = 4;
+
 /// Options of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {

@@ -327,7 +327,7 @@ impl LocalQueue {
     }
 
     /// Whether the next task belongs to this group too, or scheduling by groups is bypassed.
-    pub(crate) fn goes_on_with(&self, group: CpuGroup) -> bool {
+    pub(crate) fn continues_with(&self, group: CpuGroup) -> bool {
         let ready = self.ready.borrow();
         ready.is_bypassed || ready.cpu.next() == Some(group.index())
     }
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_gave_way_run_behind_others_and_are_not_forgotten() {
+    fn tasks_that_yielded_run_after_others_and_are_not_forgotten() {
         let mut queue = RunQueue::default();
         (0..3).for_each(|_| queue.lower.push_back(task(1)));
         (0..20).for_each(|_| queue.upper.push_back(task(0)));

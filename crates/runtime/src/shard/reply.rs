@@ -45,18 +45,18 @@ pub struct Reply<T> {
 }
 
 /// The sender of the reply. Dropping it without an answer sends [`ShardGone`].
-pub(crate) struct Answer<T> {
+pub(crate) struct ReplySender<T> {
     slot: Arc<Slot<T>>,
 }
 
 /// A connected sender and receiver. `may_block`: whether another thread answers, so that the receiver may
 /// block.
-pub(crate) fn reply<T>(may_block: bool) -> (Answer<T>, Reply<T>) {
+pub(crate) fn reply<T>(may_block: bool) -> (ReplySender<T>, Reply<T>) {
     let slot = Arc::new(Slot(Mutex::new(State::Open(None))));
-    (Answer { slot: Arc::clone(&slot) }, Reply { slot, may_block })
+    (ReplySender { slot: Arc::clone(&slot) }, Reply { slot, may_block })
 }
 
-impl<T> Answer<T> {
+impl<T> ReplySender<T> {
     pub(crate) fn send(self, value: T) {
         self.finish(Ok(value));
     }
@@ -74,7 +74,7 @@ impl<T> Answer<T> {
     }
 }
 
-impl<T> Drop for Answer<T> {
+impl<T> Drop for ReplySender<T> {
     fn drop(&mut self) {
         self.finish(Err(ShardGone));
     }

@@ -50,6 +50,11 @@ pub struct FaultPlan {
     /// Probability that a closing end does not notify its peer, as when a machine vanishes. The peer then
     /// gets neither the end nor an error, and its writes fill the buffers.
     pub net_silent_close: f64,
+    /// The same for closes of the side that connected only, such as clients.
+    pub net_vanish: f64,
+    /// Microseconds after which the system gives up a connection whose peer has vanished, if the peer has not
+    /// acknowledged everything. (Otherwise keepalive notices it, if it is set.) By default that of Linux.
+    pub net_gives_up_us: u64,
     /// The world stops before it executes the operation after this number of operations, counted since its
     /// creation.
     pub crash_after_ops: Option<u64>,
@@ -75,6 +80,8 @@ impl Default for FaultPlan {
             spike_us: 20_000,
             net_reset: 0.0,
             net_silent_close: 0.0,
+            net_vanish: 0.0,
+            net_gives_up_us: 924_000_000,
             crash_after_ops: None,
         }
     }
@@ -119,6 +126,7 @@ impl fmt::Debug for FaultPlan {
             .field("capacity_bytes", &self.capacity_bytes)
             .field("net_reset", &self.net_reset)
             .field("net_silent_close", &self.net_silent_close)
+            .field("net_vanish", &self.net_vanish)
             .field("crash_after_ops", &self.crash_after_ops)
             .finish_non_exhaustive()
     }

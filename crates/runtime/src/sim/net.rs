@@ -5,6 +5,10 @@
 //! writes after it has closed, breaks the connection. Bytes in transit are then lost, bytes that have arrived
 //! can be read, and afterwards both ends get ECONNRESET, as in TCP.
 //!
+//! A side may also vanish: its peer gets neither the end nor an error, and nobody takes what it writes. The
+//! peer's system breaks the connection when keepalive has had no answer, if nothing was in transit, and
+//! otherwise after [`FaultPlan::net_gives_up_us`].
+//!
 //! A connection is protected by a lock because its ends may be sent between shards; there is only one thread.
 
 use std::cell::{Cell, RefCell};
@@ -17,10 +21,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::backend::{begin, os_error};
-use super::faults::chance;
+use super::faults::{FaultPlan, chance};
 use super::world::World;
 use crate::shard::backend::{BackendListener, BackendStream, End, Op};
-use crate::shard::net::ListenOptions;
+use crate::shard::net::{KEEPALIVE_PROBES, ListenOptions};
 
 /// Default capacity of a pipe in bytes, for bytes in transit and unread.
 const PIPE_BYTES: usize = 64 << 10;
@@ -106,9 +110,18 @@ impl Pipe {
 struct Link {
     pipes: [Pipe; 2],
     broken: bool,
+    /// Whether a side has closed without notifying its peer.
+    vanished: [bool; 2],
+    /// Microseconds after which a side probes an idle connection.
+    keepalive_us: [Option<u64>; 2],
 }
 
 impl Link {
+    fn new() -> Self {
+        let pipes = [Pipe::new(), Pipe::new()];
+        Self { pipes, broken: false, vanished: [false; 2], keepalive_us: [None; 2] }
+    }
+
     fn break_off(&mut self, wake: &mut Vec<Waker>) {
         self.broken = true;
         for pipe in &mut self.pipes {
@@ -124,8 +137,6 @@ struct SimEnd {
     link: Arc<Mutex<Link>>,
     side: usize,
     addr: SocketAddr,
-    /// Whether the peer is not notified of the close.
-    silent: bool,
 }
 
 fn locked(link: &Mutex<Link>) -> MutexGuard<'_, Link> {
@@ -158,7 +169,7 @@ impl SimEnd {
 
 impl Drop for SimEnd {
     fn drop(&mut self) {
-        if self.silent {
+        if locked(&self.link).vanished[self.side] {
             return;
         }
         change(&self.link, |link, wake| {
@@ -182,6 +193,11 @@ fn deliver(world: &World, link: &Arc<Mutex<Link>>, side: usize) {
                 if link.broken {
                     return false;
                 }
+                if link.vanished[1 - side] {
+                    // Nobody takes the bytes; they stay in the buffer of the side that wrote them.
+                    link.pipes[side].delivering = false;
+                    return false;
+                }
                 let mut rng = world.rng.borrow_mut();
                 if link.pipes[side].unread || chance(&mut rng, world.faults.borrow().net_reset) {
                     link.break_off(wake);
@@ -200,6 +216,22 @@ fn deliver(world: &World, link: &Arc<Mutex<Link>>, side: usize) {
             }
         }),
     );
+}
+
+/// Breaks the connection for `side`, whose peer has vanished, when its system notices that.
+fn notice_later(world: &World, link: &Arc<Mutex<Link>>, side: usize) {
+    let Some(keepalive_us) = locked(link).keepalive_us[side] else { return };
+    let link = Arc::clone(link);
+    let noticed = move |world: &World| {
+        let has_unacknowledged = !locked(&link).pipes[side].on_its_way.is_empty();
+        if has_unacknowledged {
+            let gives_up_us = world.faults.borrow().net_gives_up_us;
+            world.after(gives_up_us, Box::new(move |_| change(&link, Link::break_off)));
+        } else {
+            change(&link, Link::break_off);
+        }
+    };
+    world.after(keepalive_us * u64::from(1 + KEEPALIVE_PROBES), Box::new(noticed));
 }
 
 /// The state that a listener shares with the clients that connect to it.
@@ -250,14 +282,14 @@ pub(super) fn connect(world: &Rc<World>, addr: SocketAddr) -> Op<io::Result<Box<
             return Err(os_error(libc::ETIMEDOUT));
         }
         let from = SocketAddr::new(addr.ip(), world.network.borrow_mut().free_port());
-        let link = Arc::new(Mutex::new(Link { pipes: [Pipe::new(), Pipe::new()], broken: false }));
-        let accepted = SimEnd { link: Arc::clone(&link), side: 1, addr, silent: false };
+        let link = Arc::new(Mutex::new(Link::new()));
+        let accepted = SimEnd { link: Arc::clone(&link), side: 1, addr };
         listening.waiting.borrow_mut().push_back((accepted, from));
         let waker = listening.acceptor.take();
         if let Some(waker) = waker {
             waker.wake();
         }
-        let end = SimEnd { link, side: 0, addr: from, silent: false };
+        let end = SimEnd { link, side: 0, addr: from };
         Ok(Box::new(SimStream { world: shared, end }) as Box<dyn BackendStream>)
     })
 }
@@ -322,13 +354,31 @@ impl SimStream {
         self.world.faults.borrow().moved(&mut self.world.rng.borrow_mut(), len)
     }
 
+    /// Closes this side without notifying the peer, by chance; returns whether it did.
+    fn vanishes(&self) -> bool {
+        let FaultPlan { net_silent_close, net_vanish, .. } = *self.world.faults.borrow();
+        let vanishes = {
+            let mut rng = self.world.rng.borrow_mut();
+            chance(&mut rng, net_silent_close) || (self.end.side == 0 && chance(&mut rng, net_vanish))
+        };
+        if vanishes {
+            change(&self.end.link, |link, wake| {
+                link.vanished[self.end.side] = true;
+                wake.extend(link.pipes[1 - self.end.side].reader.take());
+                wake.extend(link.pipes[self.end.side].writer.take());
+            });
+            notice_later(&self.world, &self.end.link, 1 - self.end.side);
+        }
+        vanishes
+    }
+
     fn poll(
         &self,
         context: &mut Context<'_>,
         look: impl FnOnce(&mut Link) -> (bool, &mut Option<Waker>),
     ) -> Poll<()> {
         let mut link = locked(&self.end.link);
-        let broken = link.broken;
+        let broken = link.broken || link.vanished[self.end.side];
         let (ready, waiting) = look(&mut link);
         if broken || ready {
             return Poll::Ready(());
@@ -344,8 +394,9 @@ impl BackendStream for SimStream {
     fn try_read(&self, into: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
         change(&self.end.link, |link, wake| {
             let broken = link.broken;
+            let has_vanished = link.vanished[self.end.side];
             let pipe = &mut link.pipes[1 - self.end.side];
-            if into.is_empty() || pipe.unread {
+            if into.is_empty() || pipe.unread || has_vanished {
                 return Ok(0);
             }
             let there = pipe.arrived.len().min(into.len());
@@ -368,7 +419,7 @@ impl BackendStream for SimStream {
     fn try_write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let (put, begins) = change(&self.end.link, |link, _wake| {
-            let broken = link.broken;
+            let broken = link.broken || link.vanished[self.end.side];
             let pipe = &mut link.pipes[self.end.side];
             if broken || pipe.ended {
                 return Err(os_error(libc::EPIPE));
@@ -404,6 +455,9 @@ impl BackendStream for SimStream {
     }
 
     fn shutdown(&self, reading_too: bool) -> io::Result<()> {
+        if locked(&self.end.link).vanished[self.end.side] || (reading_too && self.vanishes()) {
+            return Ok(());
+        }
         self.end.end_writing();
         if reading_too {
             change(&self.end.link, |link, wake| {
@@ -423,7 +477,13 @@ impl BackendStream for SimStream {
         Ok(())
     }
 
-    fn set_keepalive(&self, _after_s: Option<u32>) -> io::Result<()> {
+    fn set_keepalive(&self, after_s: Option<u32>) -> io::Result<()> {
+        let side = self.end.side;
+        let keepalive_us = after_s.map(|s| u64::from(s) * 1_000_000);
+        locked(&self.end.link).keepalive_us[side] = keepalive_us;
+        if locked(&self.end.link).vanished[1 - side] {
+            notice_later(&self.world, &self.end.link, side);
+        }
         Ok(())
     }
 
@@ -436,7 +496,8 @@ impl BackendStream for SimStream {
 
 impl Drop for SimStream {
     fn drop(&mut self) {
-        self.end.silent =
-            chance(&mut self.world.rng.borrow_mut(), self.world.faults.borrow().net_silent_close);
+        if !locked(&self.end.link).vanished[self.end.side] {
+            self.vanishes();
+        }
     }
 }

@@ -104,7 +104,7 @@ pub(crate) struct Operation {
     happen: Box<dyn FnOnce(&World)>,
 }
 
-struct Node {
+struct NodeShards {
     /// Becomes false when the node dies.
     alive: Rc<Cell<bool>>,
     shards: Vec<Shard>,
@@ -119,7 +119,7 @@ pub(crate) struct World {
     pub(crate) locks: RefCell<BTreeMap<InodeId, u32>>,
     now_us: Cell<u64>,
     under_way: RefCell<Vec<Operation>>,
-    nodes: RefCell<Vec<Node>>,
+    nodes: RefCell<Vec<NodeShards>>,
     crashed: Cell<bool>,
     /// The total adjustment of the wall clock by tests.
     wall_set_us: Cell<i64>,
@@ -170,6 +170,12 @@ impl World {
             from_us = done_ns.div_ceil(1000);
         }
         self.under_way.borrow_mut().push(Operation { due_us: from_us + latency_us, happen });
+    }
+
+    /// Runs `happen` after `us` microseconds.
+    pub(crate) fn after(&self, us: u64, happen: Box<dyn FnOnce(&Self)>) {
+        let due_us = self.now_us.get().saturating_add(us);
+        self.under_way.borrow_mut().push(Operation { due_us, happen });
     }
 
     fn note(&self, choice: u64) {
@@ -389,7 +395,7 @@ impl SimWorld {
                 Shard::new(Rc::new(queue), id, Rc::new(backend), Arc::clone(&disk), stalls, false)
             })
             .collect();
-        self.world.nodes.borrow_mut().push(Node { alive, shards: shards.clone() });
+        self.world.nodes.borrow_mut().push(NodeShards { alive, shards: shards.clone() });
         let node = SimNode { remote: Remote::new(Arc::clone(&inboxes), groups, false), shards };
         let init = Arc::new(init);
         let started: Vec<Reply<()>> = (inboxes.iter())

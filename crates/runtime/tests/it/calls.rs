@@ -29,7 +29,7 @@ fn a_call_runs_there_and_answers_here() {
 }
 
 #[test]
-fn a_call_goes_on_when_nobody_waits() {
+fn a_call_continues_without_a_waiting_caller() {
     async fn test(shard: Shard, _dir: PathBuf) {
         drop(shard.call(1, CpuGroup::Statement, |there| async move {
             there.sleep_us(100).await;

@@ -189,7 +189,7 @@ fn long_requests_are_split_and_dropped_ones_leave_no_trace() {
 /// A task with many reads in flight polls only one of them. The others, whether complete or not yet started,
 /// must not block it.
 #[test]
-fn requests_that_nobody_looks_at_come_and_go() {
+fn abandoned_requests_come_and_go() {
     for believed in [Belief::Nothing, Belief::Model(DISK)] {
         let world = world(6, believed);
         let node = world.start_node(|_| async {}).unwrap();

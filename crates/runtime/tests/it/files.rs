@@ -218,7 +218,7 @@ fn many_operations_at_once_all_arrive() {
 
 /// Counters contain the bytes moved, not the bytes requested, for files of any length.
 #[test]
-fn counters_say_what_was_moved() {
+fn counters_show_moved_bytes() {
     async fn test(shard: Shard, dir: PathBuf) {
         let files = shard.files();
         for direct in [false, true] {

@@ -296,7 +296,7 @@ fn one_shard_accepts_and_another_serves() {
 }
 
 #[test]
-fn a_closed_listener_says_so_and_refuses() {
+fn a_closed_listener_returns_an_error_and_refuses() {
     async fn test(shard: Shard, _dir: PathBuf) {
         let listener = Rc::new(listen(&shard));
         let addr = listener.local_addr();

@@ -108,7 +108,7 @@ fn connections_break_by_plan_and_only_by_plan() {
 }
 
 #[test]
-fn a_peer_that_vanishes_says_nothing() {
+fn a_vanished_peer_sends_nothing() {
     let world = world(1, FaultPlan::default());
     let node = world.start_node(|_| async {}).unwrap();
     let (client, server) = world.block_on(&node, 0, |shard| async move { pair(&shard).await }).unwrap();
@@ -126,6 +126,40 @@ fn a_peer_that_vanishes_says_nothing() {
         (waiting, wrote, reading.cancel().await, writing.cancel().await)
     });
     assert_eq!(outcome.unwrap(), ((false, false), 64 << 10, None, None));
+}
+
+/// Idle connections after a probe and four more, others when the system no longer sends the bytes again.
+#[test]
+fn a_peer_that_vanished_is_noticed_by_keepalive() {
+    for (writes, expected_s) in [(false, 300), (true, 1224)] {
+        let world = world(2, FaultPlan::default());
+        let node = world.start_node(|_| async {}).unwrap();
+        let (client, server) = world.block_on(&node, 0, |shard| async move { pair(&shard).await }).unwrap();
+        let kept = world.block_on(&node, 0, move |shard| async move {
+            server.set_keepalive(Some(60)).unwrap();
+            // A peer that is there answers the probes.
+            shard.sleep_us(3_600_000_000).await;
+            server.write_all(b"still here").await.unwrap();
+            // Arrives before the peer vanishes.
+            shard.sleep_us(1_000_000).await;
+            server
+        });
+        let server = kept.unwrap();
+        world.set_faults(|faults| faults.net_vanish = 1.0);
+        client.shutdown().unwrap();
+        assert_eq!(client.try_write(b"x").unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
+        drop(client);
+        let noticed_s = world.block_on(&node, 0, move |shard| async move {
+            let began_us = shard.now_us();
+            if writes {
+                server.write_all(b"x").await.unwrap();
+            }
+            let error = server.read(&mut Vec::new(), 1).await.unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+            (shard.now_us() - began_us) / 1_000_000
+        });
+        assert_eq!(noticed_s.unwrap(), expected_s, "writes: {writes}");
+    }
 }
 
 #[test]

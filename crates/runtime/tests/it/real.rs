@@ -14,7 +14,7 @@ use runtime::{
 use crate::worlds::{REAL, SHARDS, fresh_dir, start};
 
 #[test]
-fn linux_aio_and_threads_work_and_auto_says_what_it_took() {
+fn linux_aio_and_threads_work_and_auto_reports_its_choice() {
     for backend in [BackendChoice::LinuxAio, BackendChoice::Threads] {
         let options = RuntimeOptions { backend, ..RuntimeOptions::default() };
         let runtime = Runtime::start(options, |_| async {}).expect("works in every supported place");

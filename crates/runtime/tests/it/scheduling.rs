@@ -91,7 +91,7 @@ fn groups_are_created_for_all_shards() {
 }
 
 #[test]
-fn stalls_are_counted_and_told() {
+fn stalls_are_counted_and_logged() {
     let log = LogCapture::of_all_threads();
     let stalls = StallOptions { threshold_us: 5_000, reports_per_minute: 2 };
     let options = RuntimeOptions { stalls, backend: BackendChoice::Threads, ..RuntimeOptions::default() };

@@ -93,7 +93,7 @@ fn tasks_run_in_different_orders() {
 }
 
 #[test]
-fn a_deadlock_is_told() {
+fn a_deadlock_is_reported() {
     let world = world(1, 1);
     let node = world.start_node(|_| async {}).unwrap();
     let never = node.remote().call(0, CpuGroup::Statement, |_| std::future::pending::<()>());

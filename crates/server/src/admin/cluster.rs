@@ -11,7 +11,7 @@ use sstable::name::SSTableName;
 use super::error::ApiError;
 use super::tables::{self, gather, names, parse_key, select};
 use super::{Answer, OfNode};
-use crate::api::answers::Done;
+use crate::api::answers::CommandResult;
 use crate::api::cluster_answers::{
     Cluster, CompactionThresholds, DataPaths, Endpoints, KeySample, KeyspaceReplication, SSTableInfo,
     TableSSTables, ViewBuild,
@@ -174,7 +174,7 @@ pub struct IndexQuery {
 }
 
 /// Builds secondary indexes again; ends when they can be used.
-pub async fn rebuild_indexes(State(node): OfNode, Query(query): Query<IndexQuery>) -> Answer<Done> {
+pub async fn rebuild_indexes(State(node): OfNode, Query(query): Query<IndexQuery>) -> Answer<CommandResult> {
     super::check_serving(&node)?;
     let catalog = node.catalog().await?;
     let table = select(&catalog, Some(&query.keyspace), &[&query.table])?.remove(0);
@@ -192,20 +192,20 @@ pub async fn rebuild_indexes(State(node): OfNode, Query(query): Query<IndexQuery
         .engine
         .ask(0, move |shard| async move { engine::node::rebuild_indexes(&shard, id, wanted).await });
     rebuilt.get().await?;
-    Ok(Json(Done { count }))
+    Ok(Json(CommandResult { count }))
 }
 
 /// Ends the process, as SIGTERM does.
-pub async fn stop(State(node): OfNode) -> Answer<Done> {
+pub async fn stop(State(node): OfNode) -> Answer<CommandResult> {
     log::info!(target: "admin", "stopping, asked by the admin API");
     node.stop();
-    Ok(Json(Done { count: 0 }))
+    Ok(Json(CommandResult { count: 0 }))
 }
 
 /// Certificates that have changed are used for connections from now on.
-pub async fn reload_certificates(State(node): OfNode) -> Answer<Done> {
+pub async fn reload_certificates(State(node): OfNode) -> Answer<CommandResult> {
     node.listeners.reload_certificates();
-    Ok(Json(Done { count: 0 }))
+    Ok(Json(CommandResult { count: 0 }))
 }
 
 #[derive(Deserialize)]
@@ -215,7 +215,7 @@ pub struct CacheQuery {
 }
 
 /// Empties a cache.
-pub async fn invalidate(State(node): OfNode, Query(query): Query<CacheQuery>) -> Answer<Done> {
+pub async fn invalidate(State(node): OfNode, Query(query): Query<CacheQuery>) -> Answer<CommandResult> {
     let asked = match &query.cache[..] {
         "rows" => node.engine.ask(0, |shard| async move { engine::node::cache::clear_rows(&shard).await }),
         "keys" => {
@@ -227,5 +227,5 @@ pub async fn invalidate(State(node): OfNode, Query(query): Query<CacheQuery>) ->
         }
     };
     asked.get().await?;
-    Ok(Json(Done { count: 1 }))
+    Ok(Json(CommandResult { count: 1 }))
 }

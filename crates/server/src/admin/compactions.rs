@@ -7,17 +7,16 @@ use engine::node::compaction as compactions;
 use engine::node::compaction::Rewrite;
 use engine::node::scrub::{self, ScrubOptions};
 use engine::node::verify;
-use reports::{Scrubbed, Verified};
+use reports::{EndedCompaction, Scrubbed, Verified};
 use serde::Deserialize;
 
 use super::error::ApiError;
 use super::tables::{names, select};
 use super::{Answer, OfNode, check_serving};
 use crate::api::answers::{
-    AutoCompaction, Compactions, ConcurrentCompactors, Done, EndedCompaction, PendingCompactions,
-    RunningCompaction, Throughput,
+    AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, PendingCompactions, Throughput,
 };
-use crate::node::Node;
+use crate::managed_node::ManagedNode;
 
 #[derive(Deserialize)]
 pub struct CompactQuery {
@@ -37,14 +36,14 @@ pub struct CompactQuery {
 }
 
 impl CompactQuery {
-    async fn tables(&self, node: &Node) -> Result<Vec<model::TableId>, ApiError> {
+    async fn tables(&self, node: &ManagedNode) -> Result<Vec<model::TableId>, ApiError> {
         let catalog = node.catalog().await?;
         let tables = select(&catalog, self.keyspace.as_deref(), &names(self.tables.as_deref()))?;
         Ok(tables.iter().map(|table| table.schema.id).collect())
     }
 }
 
-pub async fn compact(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+pub async fn compact(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<CommandResult> {
     check_serving(&node)?;
     if let Some(files) = &query.files {
         return merge_files(&node, files).await;
@@ -57,10 +56,10 @@ pub async fn compact(State(node): OfNode, Query(query): Query<CompactQuery>) -> 
             node.engine.ask(0, move |shard| async move { compactions::major(&shard, id, split).await });
         major.get().await?;
     }
-    Ok(Json(Done { count: tables.len() as u64 }))
+    Ok(Json(CommandResult { count: tables.len() as u64 }))
 }
 
-async fn merge_files(node: &Node, files: &str) -> Answer<Done> {
+async fn merge_files(node: &ManagedNode, files: &str) -> Answer<CommandResult> {
     let files: Vec<std::path::PathBuf> = names(Some(files)).into_iter().map(Into::into).collect();
     let catalog = node.catalog().await?;
     let mut by_table: Vec<(model::TableId, Vec<std::path::PathBuf>)> = vec![];
@@ -71,7 +70,7 @@ async fn merge_files(node: &Node, files: &str) -> Answer<Done> {
             let schema = &table.schema;
             dir.is_some_and(|dir| dir == format!("{}-{}", schema.name, schema.id.simple()))
         };
-        let tables = Node::tables_of(&catalog, None);
+        let tables = ManagedNode::tables_of(&catalog, None);
         let Some(table) = tables.iter().find(of) else {
             let text =
                 format!("{} is not in the directory of a table; give its absolute path", file.display());
@@ -89,10 +88,10 @@ async fn merge_files(node: &Node, files: &str) -> Answer<Done> {
             node.engine.ask(0, move |shard| async move { compactions::merge_files(&shard, id, files).await });
         merge.get().await?;
     }
-    Ok(Json(Done { count }))
+    Ok(Json(CommandResult { count }))
 }
 
-async fn rewrite(node: &Node, query: &CompactQuery, what: Rewrite) -> Answer<Done> {
+async fn rewrite(node: &ManagedNode, query: &CompactQuery, what: Rewrite) -> Answer<CommandResult> {
     check_serving(node)?;
     let tables = query.tables(node).await?;
     for id in &tables {
@@ -101,14 +100,17 @@ async fn rewrite(node: &Node, query: &CompactQuery, what: Rewrite) -> Answer<Don
             node.engine.ask(0, move |shard| async move { compactions::rewrite(&shard, id, what).await });
         rewritten.get().await?;
     }
-    Ok(Json(Done { count: tables.len() as u64 }))
+    Ok(Json(CommandResult { count: tables.len() as u64 }))
 }
 
-pub async fn upgrade(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+pub async fn upgrade(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<CommandResult> {
     rewrite(&node, &query, Rewrite::Upgrade { all: query.all }).await
 }
 
-pub async fn garbage_collect(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+pub async fn garbage_collect(
+    State(node): OfNode,
+    Query(query): Query<CompactQuery>,
+) -> Answer<CommandResult> {
     check_serving(&node)?;
     let granularity = match query.granularity.as_deref().map(str::to_ascii_uppercase).as_deref() {
         None | Some("ROW") => Granularity::Row,
@@ -125,10 +127,10 @@ pub async fn garbage_collect(State(node): OfNode, Query(query): Query<CompactQue
             .ask(0, move |shard| async move { compactions::garbage_collect(&shard, id, granularity).await });
         collected.get().await?;
     }
-    Ok(Json(Done { count: tables.len() as u64 }))
+    Ok(Json(CommandResult { count: tables.len() as u64 }))
 }
 
-pub async fn cleanup(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<Done> {
+pub async fn cleanup(State(node): OfNode, Query(query): Query<CompactQuery>) -> Answer<CommandResult> {
     rewrite(&node, &query, Rewrite::Cleanup).await
 }
 
@@ -181,7 +183,7 @@ pub async fn scrub(State(node): OfNode, Query(query): Query<ScrubQuery>) -> Answ
 pub async fn list(State(node): OfNode) -> Answer<Compactions> {
     let reports = node.engine.ask(0, |shard| async move { compactions::report(&shard).await }).get().await?;
     let mut answer = Compactions::default();
-    for (shard, report) in reports.iter().enumerate() {
+    for report in &reports {
         for ((keyspace, table), jobs) in &report.pending {
             match answer.pending.iter_mut().find(|it| it.keyspace == *keyspace && it.table == *table) {
                 Some(pending) => pending.jobs += jobs,
@@ -192,19 +194,7 @@ pub async fn list(State(node): OfNode) -> Answer<Compactions> {
                 }),
             }
         }
-        answer.running.extend(report.running.iter().map(|running| RunningCompaction {
-            id: format!("{shard}-{}", running.id),
-            shard: shard as u32,
-            kind: running.kind.to_string(),
-            keyspace: running.keyspace.clone(),
-            table: running.table.clone(),
-            reason: running.reason.clone(),
-            completed_bytes: running.read_bytes,
-            total_bytes: running.total_bytes,
-            written_bytes: running.written_bytes,
-            bytes_per_s: running.bytes_per_s() as u64,
-            remaining_s: running.remaining_us().map(|us| us.div_ceil(1_000_000)),
-        }));
+        answer.running.extend(report.running.iter().cloned());
         let stats = &report.stats;
         answer.completed += stats.completed;
         answer.failed += stats.failed;
@@ -218,24 +208,7 @@ pub async fn list(State(node): OfNode) -> Answer<Compactions> {
 }
 
 pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
-    let ended = node.engine.ask(0, |shard| async move { compactions::history(&shard) }).get().await?;
-    let answer = ended.into_iter().map(|ended| EndedCompaction {
-        id: ended.id.to_string(),
-        shard: ended.shard,
-        keyspace: ended.keyspace,
-        table: ended.table,
-        kind: ended.kind.to_string(),
-        reason: ended.reason,
-        compacted_at_ms: ended.ended_ms,
-        took_us: ended.took_us,
-        bytes_in: ended.input_bytes,
-        bytes_out: ended.output_bytes,
-        sstables_in: ended.input_sstables,
-        partitions_in: ended.input_partitions,
-        partitions_out: ended.output_partitions,
-        rows_merged: ended.merged,
-    });
-    Ok(Json(answer.collect()))
+    Ok(Json(node.engine.ask(0, |shard| async move { compactions::history(&shard) }).get().await?))
 }
 
 #[derive(Deserialize)]
@@ -246,7 +219,7 @@ pub struct StopQuery {
     id: Option<String>,
 }
 
-pub async fn stop(State(node): OfNode, Query(query): Query<StopQuery>) -> Answer<Done> {
+pub async fn stop(State(node): OfNode, Query(query): Query<StopQuery>) -> Answer<CommandResult> {
     if let Some(id) = &query.id {
         let parts =
             id.split_once('-').and_then(|(shard, job)| Some((shard.parse().ok()?, job.parse().ok()?)));
@@ -255,10 +228,10 @@ pub async fn stop(State(node): OfNode, Query(query): Query<StopQuery>) -> Answer
         let stopped = node
             .engine
             .ask(0, move |shard| async move { compactions::stop_job(&shard, of_shard, job).await });
-        return if stopped.get().await? { Ok(Json(Done { count: 1 })) } else { Err(none()) };
+        return if stopped.get().await? { Ok(Json(CommandResult { count: 1 })) } else { Err(none()) };
     }
     let stopped = node.engine.ask(0, move |shard| async move { compactions::stop(&shard, query.kind).await });
-    Ok(Json(Done { count: stopped.get().await? as u64 }))
+    Ok(Json(CommandResult { count: stopped.get().await? as u64 }))
 }
 
 #[derive(Deserialize)]
@@ -271,7 +244,10 @@ pub async fn throughput(State(node): OfNode) -> Answer<Throughput> {
     Ok(Json(Throughput { bytes_per_s: all.throughput_bytes_per_s }))
 }
 
-pub async fn set_throughput(State(node): OfNode, Query(query): Query<ThroughputQuery>) -> Answer<Done> {
+pub async fn set_throughput(
+    State(node): OfNode,
+    Query(query): Query<ThroughputQuery>,
+) -> Answer<CommandResult> {
     if !(0.0..1e9).contains(&query.mib_per_s) {
         return Err(ApiError::bad_request("the throughput must be a number of MiB per second; 0: no limit"));
     }
@@ -280,7 +256,7 @@ pub async fn set_throughput(State(node): OfNode, Query(query): Query<ThroughputQ
         .engine
         .ask(0, move |shard| async move { compactions::set_throughput(&shard, bytes_per_s).await });
     set.get().await?;
-    Ok(Json(Done { count: 0 }))
+    Ok(Json(CommandResult { count: 0 }))
 }
 
 #[derive(Deserialize)]
@@ -293,11 +269,14 @@ pub async fn concurrent(State(node): OfNode) -> Answer<ConcurrentCompactors> {
     Ok(Json(ConcurrentCompactors { jobs: all.concurrent }))
 }
 
-pub async fn set_concurrent(State(node): OfNode, Query(query): Query<ConcurrentQuery>) -> Answer<Done> {
+pub async fn set_concurrent(
+    State(node): OfNode,
+    Query(query): Query<ConcurrentQuery>,
+) -> Answer<CommandResult> {
     let set =
         node.engine.ask(0, move |shard| async move { compactions::set_jobs_max(&shard, query.jobs).await });
     set.get().await?;
-    Ok(Json(Done { count: 0 }))
+    Ok(Json(CommandResult { count: 0 }))
 }
 
 #[derive(Deserialize)]

@@ -47,7 +47,7 @@ impl Guard {
                 let text = "a name and password are needed: messina nodetool -u NAME -pw PASSWORD";
                 return Err((StatusCode::UNAUTHORIZED, text.to_string()));
             }
-        } else if !text("host").is_some_and(|host| self.knows(host)) {
+        } else if !text("host").is_some_and(|host| self.allows_host(host)) {
             return forbidden("Host must be an address of this node or localhost");
         }
         if !matches!(*method, Method::GET | Method::HEAD) && !headers.contains_key(HEADER) {
@@ -58,7 +58,7 @@ impl Guard {
         Ok(())
     }
 
-    fn knows(&self, host: &str) -> bool {
+    fn allows_host(&self, host: &str) -> bool {
         let name = match host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or(rest),
             None => host.rsplit_once(':').map_or(host, |(name, _)| name),

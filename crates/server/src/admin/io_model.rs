@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plane_is_told_cell_by_cell() {
+    fn the_plane_is_printed_cell_by_cell() {
         let mut learner = Learner::new(DiskModel::NOMINAL);
         let mut traffic = Traffic::default();
         for number in 1..=3000_u64 {

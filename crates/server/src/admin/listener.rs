@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_client_that_cannot_be_served_is_told_so() {
+    async fn a_client_that_cannot_be_served_gets_an_error() {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         let mut listener = Listener::new(socket);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::Answer;
 use super::error::ApiError;
-use crate::api::answers::{Done, Logger};
+use crate::api::answers::{CommandResult, Logger};
 use crate::logging;
 
 #[derive(Deserialize)]
@@ -26,8 +26,9 @@ pub async fn list() -> Json<Vec<Logger>> {
     )
 }
 
-/// Sets the level of a logger. Without a level it gets the one of the configuration; without a logger, all get theirs.
-pub async fn set_level(Query(query): Query<LevelQuery>) -> Answer<Done> {
+/// Sets the level of a logger. Without a level it gets the one of the configuration; without a logger, all
+/// get theirs.
+pub async fn set_level(Query(query): Query<LevelQuery>) -> Answer<CommandResult> {
     let given = |value: Option<String>| value.filter(|value| !value.is_empty());
     let (logger, level) = (given(query.logger), given(query.level));
     if let (None, Some(_)) = (&logger, &level) {
@@ -37,5 +38,5 @@ pub async fn set_level(Query(query): Query<LevelQuery>) -> Answer<Done> {
     let logger = logger.as_deref().unwrap_or("all loggers");
     let level = level.as_deref().unwrap_or("as configured");
     log::info!(target: "admin", "log level of {logger}: {level}, set by the admin API");
-    Ok(Json(Done { count: 1 }))
+    Ok(Json(CommandResult { count: 1 }))
 }

@@ -15,7 +15,7 @@ use sstable::pool::{CacheClass, ClassStats};
 
 use super::statement_metrics;
 use crate::cql_server::{LevelReport, StatementReport};
-use crate::node::Mode;
+use crate::managed_node::Mode;
 use crate::process_use::ProcessUse;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

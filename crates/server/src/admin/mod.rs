@@ -67,10 +67,11 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use engine::report::Caches;
 
-use crate::api::answers::{Binary, Cache, Done, Info, Memory, Version};
+use crate::api::answers::{Binary, CommandResult, Info, Memory, Version};
+use crate::managed_node::{ManagedNode, Mode};
 use crate::memory_governor::resident_bytes;
-use crate::node::{Mode, Node};
 use crate::process_use::ProcessUse;
 use error::ApiError;
 use guard::Guard;
@@ -79,10 +80,10 @@ use guard::Guard;
 pub const TOKENS: u64 = 1;
 
 type Answer<T> = Result<Json<T>, ApiError>;
-type OfNode = State<Arc<Node>>;
+type OfNode = State<Arc<ManagedNode>>;
 
 /// The admin API of a node.
-pub fn router(node: Arc<Node>, guard: Guard) -> Router {
+pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
     Router::new()
         .route("/v1/version", get(version))
         .route("/v1/info", get(info))
@@ -137,7 +138,7 @@ pub fn router(node: Arc<Node>, guard: Guard) -> Router {
 }
 
 /// The metrics of a node, at `/metrics`. `guard`: `None` if everyone may read them.
-pub fn metrics_router(node: Arc<Node>, guard: Option<Guard>) -> Router {
+pub fn metrics_router(node: Arc<ManagedNode>, guard: Option<Guard>) -> Router {
     let router = Router::new().route("/metrics", get(metrics_text)).fallback(unknown);
     let router = match guard {
         Some(guard) => router.layer(middleware::from_fn_with_state(Arc::new(guard), guarded)),
@@ -177,6 +178,7 @@ async fn info(State(node): OfNode) -> Answer<Info> {
     let shards = node.shard_reports().await?;
     let tables = tables::gather(&node, None, None).await?;
     let config = &node.config;
+    let caches = Caches::of(&shards);
     let sum = |of: fn(&engine::report::ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
     Ok(Json(Info {
         cluster_name: config.cluster_name.clone(),
@@ -197,20 +199,8 @@ async fn info(State(node): OfNode) -> Answer<Info> {
         memory_budget_bytes: config.memory_bytes,
         memtable_bytes: sum(|shard| shard.dirty_bytes as u64),
         commitlog_bytes: sum(|shard| shard.log_bytes),
-        chunk_cache: Cache {
-            entries: sum(|shard| shard.cache.chunks.entries),
-            size_bytes: sum(|shard| shard.cache.chunks.bytes as u64),
-            capacity_bytes: sum(|shard| shard.cache.budget_bytes as u64),
-            hits: sum(|shard| shard.cache.chunks.hits),
-            misses: sum(|shard| shard.cache.chunks.misses),
-        },
-        row_cache: Cache {
-            entries: sum(|shard| shard.row_cache.entries + shard.row_cache.partitions),
-            size_bytes: sum(|shard| shard.row_cache.bytes as u64),
-            capacity_bytes: sum(|shard| shard.cache.budget_bytes as u64),
-            hits: sum(|shard| shard.row_cache.reads - shard.row_cache.misses),
-            misses: sum(|shard| shard.row_cache.misses),
-        },
+        chunk_cache: caches.chunks,
+        row_cache: caches.rows,
         native_transport: node.mode() == Mode::Normal && node.listeners.is_listening(),
         connections: node.listeners.connections(),
     }))
@@ -235,7 +225,7 @@ async fn memory(State(node): OfNode) -> Answer<Memory> {
 }
 
 /// Refuses a request that a draining or drained node cannot serve.
-fn check_serving(node: &Node) -> Result<(), ApiError> {
+fn check_serving(node: &ManagedNode) -> Result<(), ApiError> {
     match node.mode() {
         Mode::Normal => Ok(()),
         mode => {
@@ -249,26 +239,26 @@ async fn binary(State(node): OfNode) -> Json<Binary> {
     Json(Binary { running: node.mode() == Mode::Normal && node.listeners.is_listening() })
 }
 
-async fn enable_binary(State(node): OfNode) -> Answer<Done> {
+async fn enable_binary(State(node): OfNode) -> Answer<CommandResult> {
     log::info!(target: "admin", "clients are served again, asked by the admin API");
     serve_clients(node, true).await
 }
 
-async fn disable_binary(State(node): OfNode) -> Answer<Done> {
+async fn disable_binary(State(node): OfNode) -> Answer<CommandResult> {
     log::info!(target: "admin", "clients are no longer served, asked by the admin API");
     serve_clients(node, false).await
 }
 
-async fn serve_clients(node: Arc<Node>, wanted: bool) -> Answer<Done> {
+async fn serve_clients(node: Arc<ManagedNode>, wanted: bool) -> Answer<CommandResult> {
     // A client that goes away must not leave it half done.
     match tokio::spawn(async move { node.serve_clients(wanted).await }).await {
-        Ok(Ok(())) => Ok(Json(Done { count: 0 })),
+        Ok(Ok(())) => Ok(Json(CommandResult { count: 0 })),
         Ok(Err(text)) => Err(ApiError::new(StatusCode::CONFLICT, text)),
         Err(panic) => Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string())),
     }
 }
 
-async fn drain(State(node): OfNode) -> Answer<Done> {
+async fn drain(State(node): OfNode) -> Answer<CommandResult> {
     log::info!(target: "admin", "draining, asked by the admin API");
     // A client that goes away must not leave it half done.
     let drained = tokio::spawn(async move { node.drain().await }).await;
@@ -279,7 +269,7 @@ async fn drain(State(node): OfNode) -> Answer<Done> {
         }
     }
     log::info!(target: "admin", "drained; only a restart makes the node serve again");
-    Ok(Json(Done { count: 0 }))
+    Ok(Json(CommandResult { count: 0 }))
 }
 
 async fn metrics_text(State(node): OfNode) -> Result<Response, ApiError> {

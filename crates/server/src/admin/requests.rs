@@ -14,13 +14,13 @@ use serde::Deserialize;
 use super::error::ApiError;
 use super::tables::{names, select};
 use super::{Answer, OfNode};
-use crate::api::answers::Done;
+use crate::api::answers::CommandResult;
 use crate::api::request_answers::{
     ClientConnection, Dropped, Percentiles, Pool, Pools, RequestHistograms, TableHistograms, TimeoutSetting,
     TopPartition, TopPartitions, TraceProbability,
 };
 use crate::cql_server::{self, Operation, StatementReport, TimeoutKind};
-use crate::node::Node;
+use crate::managed_node::ManagedNode;
 
 /// Limits of a sampling of keys.
 const SAMPLING_MS_MAX: u64 = 3_600_000;
@@ -200,7 +200,7 @@ pub struct TimeoutQuery {
     ms: u64,
 }
 
-pub async fn set_timeout(State(node): OfNode, Query(query): Query<TimeoutQuery>) -> Answer<Done> {
+pub async fn set_timeout(State(node): OfNode, Query(query): Query<TimeoutQuery>) -> Answer<CommandResult> {
     let kind = TimeoutKind::of_name(&query.kind).map_err(ApiError::bad_request)?;
     if query.ms == 0 && kind != TimeoutKind::CasContention {
         return Err(ApiError::bad_request("a timeout of 0 ms would refuse every request"));
@@ -212,7 +212,7 @@ pub async fn set_timeout(State(node): OfNode, Query(query): Query<TimeoutQuery>)
     });
     set.get().await?;
     log::info!(target: "admin", "timeout {}: {} ms, set by the admin API", query.kind, query.ms);
-    Ok(Json(Done { count: 1 }))
+    Ok(Json(CommandResult { count: 1 }))
 }
 
 pub async fn trace_probability(State(node): OfNode) -> Answer<TraceProbability> {
@@ -225,7 +225,7 @@ pub struct TraceQuery {
     probability: f64,
 }
 
-pub async fn set_trace_probability(State(node): OfNode, Query(query): Query<TraceQuery>) -> Answer<Done> {
+pub async fn set_trace_probability(State(node): OfNode, Query(query): Query<TraceQuery>) -> Answer<CommandResult> {
     let probability = query.probability;
     if !(0.0..=1.0).contains(&probability) {
         return Err(ApiError::bad_request("Trace probability must be between 0 and 1"));
@@ -236,7 +236,7 @@ pub async fn set_trace_probability(State(node): OfNode, Query(query): Query<Trac
     });
     set.get().await?;
     log::info!(target: "admin", "trace probability {probability}, set by the admin API");
-    Ok(Json(Done { count: 1 }))
+    Ok(Json(CommandResult { count: 1 }))
 }
 
 #[derive(Deserialize)]
@@ -291,7 +291,7 @@ pub async fn top_partitions(
 }
 
 async fn sample(
-    node: std::sync::Arc<Node>,
+    node: std::sync::Arc<ManagedNode>,
     ids: Vec<model::TableId>,
     duration_ms: u64,
     capacity: usize,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::ApiError;
 use super::tables::select;
 use super::{Answer, OfNode, check_serving, disk};
-use crate::api::answers::{Done, Snapshot};
+use crate::api::answers::{CommandResult, Snapshot};
 
 #[derive(Deserialize)]
 pub struct SnapshotQuery {
@@ -29,7 +29,7 @@ pub async fn list(State(node): OfNode) -> Answer<Vec<Snapshot>> {
     Ok(Json(found.into_iter().map(snapshot).collect()))
 }
 
-pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> Answer<Done> {
+pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> Answer<CommandResult> {
     check_serving(&node)?;
     let Some(tag) = query.tag else { return Err(ApiError::bad_request("name the snapshot: ?tag=…")) };
     let catalog = node.catalog().await?;
@@ -47,11 +47,11 @@ pub async fn take(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> An
         let (id, tag) = (table.schema.id, tag.clone());
         node.engine.ask(0, move |shard| async move { node::snapshot(&shard, id, tag).await }).get().await?;
     }
-    Ok(Json(Done { count: tables.len() as u64 }))
+    Ok(Json(CommandResult { count: tables.len() as u64 }))
 }
 
 /// Clears snapshots of dropped tables and keyspaces, too.
-pub async fn clear(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> Answer<Done> {
+pub async fn clear(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> Answer<CommandResult> {
     let SnapshotQuery { tag, keyspace, table } = query;
     let found = node.engine.ask(0, |shard| async move { node::snapshots(&shard).await }).get().await?;
     let is_asked = |asked: &Option<String>, name: &str| asked.as_ref().is_none_or(|asked| asked == name);
@@ -62,5 +62,5 @@ pub async fn clear(State(node): OfNode, Query(query): Query<SnapshotQuery>) -> A
     }
     let which = Clear { keyspace, table, tag };
     let clear = move |shard| async move { node::clear_snapshots(&shard, which).await };
-    Ok(Json(Done { count: node.engine.ask(0, clear).get().await? }))
+    Ok(Json(CommandResult { count: node.engine.ask(0, clear).get().await? }))
 }

@@ -14,14 +14,15 @@ use engine::node::upload;
 use engine::report::{SSTableReport, TableReport};
 use model::key::composite_key;
 use model::{PartitionKey, TableSchema};
+use reports::LoadedSSTables;
 use serde::Deserialize;
 use sstable::name::SSTableName;
 
 use super::disk;
 use super::error::ApiError;
 use super::{Answer, OfNode, check_serving};
-use crate::api::answers::{Done, Loaded, SSTables, TableStats};
-use crate::node::Node;
+use crate::api::answers::{CommandResult, SSTables, TableStats};
+use crate::managed_node::ManagedNode;
 
 #[derive(Deserialize)]
 pub struct TableQuery {
@@ -35,7 +36,7 @@ pub async fn stats(State(node): OfNode, Query(query): Query<TableQuery>) -> Answ
 
 /// Statistics of the tables, added up over all shards, by keyspace and name.
 pub async fn gather(
-    node: &Node,
+    node: &ManagedNode,
     keyspace: Option<&str>,
     table: Option<&str>,
 ) -> Result<Vec<TableStats>, ApiError> {
@@ -62,7 +63,7 @@ pub fn select(
     {
         return Err(ApiError::not_found(format!("there is no keyspace {keyspace}")));
     }
-    let all = Node::tables_of(catalog, keyspace);
+    let all = ManagedNode::tables_of(catalog, keyspace);
     if tables.is_empty() {
         return Ok(all);
     }
@@ -77,14 +78,14 @@ pub fn select(
 }
 
 /// The directory of a table's SSTables. An attached table has it elsewhere; a table that no shard has yet has none.
-pub fn dir_of(node: &Node, schema: &TableSchema, report: Option<&TableReport>) -> PathBuf {
+pub fn dir_of(node: &ManagedNode, schema: &TableSchema, report: Option<&TableReport>) -> PathBuf {
     match report.filter(|report| !report.dir.as_os_str().is_empty()) {
         None => node::table_dir(&node.config.data_dir, schema),
         Some(report) => report.dir.clone(),
     }
 }
 
-fn table_stats(node: &Node, schema: &TableSchema, report: &TableReport) -> TableStats {
+fn table_stats(node: &ManagedNode, schema: &TableSchema, report: &TableReport) -> TableStats {
     let sstables = &report.sstables;
     let live: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name).collect();
     let dir = dir_of(node, schema, Some(report));
@@ -184,7 +185,7 @@ pub fn names(list: Option<&str>) -> Vec<&str> {
     list.unwrap_or_default().split(',').filter(|name| !name.is_empty()).collect()
 }
 
-pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answer<Done> {
+pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answer<CommandResult> {
     check_serving(&node)?;
     let catalog = node.catalog().await?;
     let tables = select(&catalog, query.keyspace.as_deref(), &names(query.tables.as_deref()))?;
@@ -194,7 +195,7 @@ pub async fn flush(State(node): OfNode, Query(query): Query<FlushQuery>) -> Answ
     if count > 0 {
         node.engine.ask(0, |shard| async move { node::flush(&shard, ids).await }).get().await?;
     }
-    Ok(Json(Done { count }))
+    Ok(Json(CommandResult { count }))
 }
 
 #[derive(Deserialize)]
@@ -223,11 +224,11 @@ pub struct LoadQuery {
     dir: Option<PathBuf>,
 }
 
-pub async fn refresh(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<Loaded> {
+pub async fn refresh(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<LoadedSSTables> {
     load(&node, &query, None).await
 }
 
-pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<Loaded> {
+pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answer<LoadedSSTables> {
     let Some(dir) = query.dir.clone() else {
         return Err(ApiError::bad_request("name the directory: ?dir=…"));
     };
@@ -239,7 +240,7 @@ pub async fn import(State(node): OfNode, Query(query): Query<LoadQuery>) -> Answ
     load(&node, &query, Some(dir)).await
 }
 
-async fn load(node: &Arc<Node>, query: &LoadQuery, dir: Option<PathBuf>) -> Answer<Loaded> {
+async fn load(node: &Arc<ManagedNode>, query: &LoadQuery, dir: Option<PathBuf>) -> Answer<LoadedSSTables> {
     check_serving(node)?;
     let catalog = node.catalog().await?;
     let table = select(&catalog, Some(&query.keyspace), &[&query.table])?.remove(0);
@@ -258,13 +259,9 @@ async fn load(node: &Arc<Node>, query: &LoadQuery, dir: Option<PathBuf>) -> Answ
     let report = loading
         .await
         .map_err(|panic| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))??;
-    let (count, dir) = (report.loaded.len(), report.dir.display());
+    let (count, dir) = (report.sstables.len(), &report.dir);
     log::info!(target: "admin", "loaded {count} SSTables ({} bytes) from {dir} into {name}", report.data_bytes);
-    Ok(Json(Loaded {
-        dir: report.dir.display().to_string(),
-        sstables: report.loaded.iter().map(|(from, to)| (from.to_string(), to.to_string())).collect(),
-        data_bytes: report.data_bytes,
-    }))
+    Ok(Json(report))
 }
 
 /// Parses a partition key: values separated by colons, texts without quotes.

@@ -1,9 +1,11 @@
-//! Answers of the admin API, as JSON. `nodetool` parses the same types. Answers that are facts of the engine have the
-//! types of [`reports`]: `POST /v1/scrub` answers `Scrubbed`, `POST /v1/verify` `Verified`.
+//! Answers of the admin API, as JSON. `nodetool` parses the same types. Answers that are facts of the engine
+//! have the types of [`reports`]: `POST /v1/scrub` answers `Scrubbed`, `POST /v1/verify` `Verified`,
+//! `POST /v1/refresh` and `/v1/import` `LoadedSSTables`, `GET /v1/compactions/history` a list of
+//! `EndedCompaction`, ordered by time, the oldest first.
 //!
 //! Sizes are bytes; the names of times contain their unit.
 
-use reports::{LatencyReport, MemoryClass, SnapshotReport};
+use reports::{CacheReport, LatencyReport, MemoryClass, RunningCompaction, SnapshotReport};
 use serde::{Deserialize, Serialize};
 
 /// The text of an error.
@@ -45,10 +47,10 @@ pub struct Info {
     pub memory_budget_bytes: u64,
     pub memtable_bytes: u64,
     pub commitlog_bytes: u64,
-    pub chunk_cache: Cache,
+    pub chunk_cache: CacheReport,
     /// Hits and misses count reads of partitions.
     #[serde(default)]
-    pub row_cache: Cache,
+    pub row_cache: CacheReport,
     /// Whether CQL clients are served.
     pub native_transport: bool,
     /// Number of client connections.
@@ -63,15 +65,6 @@ pub struct Memory {
     /// The option `memory`.
     pub budget_bytes: u64,
     pub shards: Vec<Vec<MemoryClass>>,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Cache {
-    pub entries: u64,
-    pub size_bytes: u64,
-    pub capacity_bytes: u64,
-    pub hits: u64,
-    pub misses: u64,
 }
 
 /// `GET /v1/iomodel`: rates of the data directory's disk.
@@ -259,7 +252,7 @@ pub struct Binary {
 
 /// Result of a command.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Done {
+pub struct CommandResult {
     /// Number of tables, or snapshots, that were processed.
     pub count: u64,
 }
@@ -295,46 +288,6 @@ pub struct PendingCompactions {
     pub jobs: u64,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RunningCompaction {
-    pub id: String,
-    pub shard: u32,
-    pub kind: String,
-    pub keyspace: String,
-    pub table: String,
-    /// Why the job was started.
-    pub reason: String,
-    /// Uncompressed bytes of the inputs that were read so far.
-    pub completed_bytes: u64,
-    pub total_bytes: u64,
-    /// Bytes written to disk so far.
-    pub written_bytes: u64,
-    pub bytes_per_s: u64,
-    pub remaining_s: Option<u64>,
-}
-
-/// `GET /v1/compactions/history`: ordered by time, the oldest first.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct EndedCompaction {
-    pub id: String,
-    pub shard: u32,
-    pub keyspace: String,
-    pub table: String,
-    pub kind: String,
-    pub reason: String,
-    /// Milliseconds since 1970.
-    pub compacted_at_ms: i64,
-    pub took_us: u64,
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    pub sstables_in: u64,
-    pub partitions_in: u64,
-    pub partitions_out: u64,
-    /// Number of partitions by the number of inputs that had them: `(inputs, partitions)`.
-    #[serde(default)]
-    pub rows_merged: Vec<(u32, u64)>,
-}
-
 /// `GET /v1/compactions/throughput`
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Throughput {
@@ -354,14 +307,4 @@ pub struct AutoCompaction {
     pub keyspace: String,
     pub table: String,
     pub running: bool,
-}
-
-/// SSTables that were loaded into a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Loaded {
-    /// The directory that they were in.
-    pub dir: String,
-    /// For each SSTable: its name there, and its name in the table's directory.
-    pub sstables: Vec<(String, String)>,
-    pub data_bytes: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::options::Choose;
+use super::options::EnumOption;
 use crate::tls::{ClientAuth, TlsFiles, TlsVersion};
 
 /// A section of TLS options.
@@ -22,7 +22,7 @@ pub struct Encryption {
     pub cipher_suites: Vec<String>,
 }
 
-impl Choose for ClientAuth {
+impl EnumOption for ClientAuth {
     fn names(&self) -> Vec<&'static str> {
         vec!["true", "false", "optional"]
     }
@@ -35,7 +35,7 @@ impl Choose for ClientAuth {
         }
     }
 
-    fn choose(&mut self, name: &str) -> bool {
+    fn set_by_name(&mut self, name: &str) -> bool {
         *self = match name.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" | "required" => Self::Required,
             "false" | "no" | "off" | "0" => Self::No,

@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::Config;
 use super::layers::Setting;
-use super::options::{At, OPTIONS, OptionDef};
+use super::options::{OPTIONS, OptionDef, Target};
 
 /// Options for which the command line declares flags itself.
 const SPELLED_OUT: &[&str] = &[
@@ -60,8 +60,8 @@ impl Args for OptionFlags {
     fn augment_args(mut command: Command) -> Command {
         let mut config = Config::default();
         for option in OPTIONS {
-            let at = (option.at)(&mut config);
-            let is_switch = matches!(at, At::Bool(_));
+            let at = (option.target)(&mut config);
+            let is_switch = matches!(at, Target::Bool(_));
             let what = format!("{} [default: {}]", option.what, at.show());
             let flag = |name: &'static str| {
                 let arg = Arg::new(name).long(flag_of(name)[2..].to_string()).value_name("VALUE");

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beyond_the_loopback_somebody_is_asked() {
+    fn a_listener_beyond_the_loopback_needs_a_password() {
         let (home, any): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [0, 0, 0, 0].into());
         let nobody = HttpProtection::default();
         assert_eq!(nobody.check(&[home], &["::1".parse().unwrap()]), Ok(()));

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use yaml_serde::Value;
 
 use super::ignored;
-use super::options::{self, At, Authenticator, Authorizer, Choose, OPTIONS};
+use super::options::{self, Authenticator, Authorizer, EnumOption, OPTIONS, Target};
 use super::ports;
-use super::security::{self, Verdict};
+use super::security::{self, SettingEffect};
 use super::{Config, SecurityConfig};
+use crate::log_levels;
 use base::suggest::nearest;
 
 /// Prefix of the environment variables of options.
@@ -24,12 +25,12 @@ pub const VARIABLE_PREFIX: &str = "MESSINA_";
 pub struct Setting {
     /// The name as written; a part of a section is `section.name`.
     pub name: String,
-    pub value: Given,
+    pub value: RawValue,
     pub origin: Origin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum RawValue {
     One(String),
     List(Vec<String>),
     /// A value that no option can have, such as a list of lists.
@@ -75,7 +76,7 @@ impl std::error::Error for ConfigErrors {}
 
 impl Setting {
     pub fn flag(flag: &str, name: &str, value: impl Into<String>) -> Self {
-        let value = Given::One(value.into());
+        let value = RawValue::One(value.into());
         Self { name: name.to_string(), value, origin: Origin::Flag(flag.to_string()) }
     }
 
@@ -117,19 +118,19 @@ pub fn from_yaml(path: &Path, text: &str) -> Result<Vec<Setting>, ConfigErrors> 
         Value::Mapping(_) => flatten("", value, &mut settings),
         _ => return Err(wrong("expected lines of the form `name: value`".into())),
     }
-    let setting = |(name, value): (String, Given)| {
+    let setting = |(name, value): (String, RawValue)| {
         let line = line_of(text, &name);
         Setting { name, value, origin: Origin::File { path: path.to_owned(), line } }
     };
     Ok(settings.into_iter().map(setting).collect())
 }
 
-fn flatten(name: &str, value: Value, into: &mut Vec<(String, Given)>) {
+fn flatten(name: &str, value: Value, into: &mut Vec<(String, RawValue)>) {
     match value {
         Value::Mapping(mapping) if name == options::LOGGER_LEVELS && !mapping.is_empty() => {
             let part = |(key, value): (&Value, &Value)| Some(format!("{}={}", scalar(key)?, scalar(value)?));
             let parts: Option<Vec<String>> = mapping.iter().map(part).collect();
-            let given = parts.map_or(Given::Structure, |parts| Given::One(parts.join(":")));
+            let given = parts.map_or(RawValue::Structure, |parts| RawValue::One(parts.join(":")));
             into.push((name.to_string(), given));
         }
         Value::Mapping(mapping) => {
@@ -149,9 +150,9 @@ fn flatten(name: &str, value: Value, into: &mut Vec<(String, Given)>) {
         }
         Value::Sequence(values) => {
             let texts: Option<Vec<String>> = values.iter().map(scalar).collect();
-            into.push((name.to_string(), texts.map_or(Given::Structure, Given::List)));
+            into.push((name.to_string(), texts.map_or(RawValue::Structure, RawValue::List)));
         }
-        value => into.push((name.to_string(), scalar(&value).map_or(Given::Structure, Given::One))),
+        value => into.push((name.to_string(), scalar(&value).map_or(RawValue::Structure, RawValue::One))),
     }
 }
 
@@ -171,20 +172,20 @@ fn line_of(text: &str, name: &str) -> Option<usize> {
     let mut indent = None;
     for part in name.split('.') {
         let begins = |(_, line): &(usize, &str)| {
-            let (depth, inner) = behind_indentation(line);
+            let (depth, inner) = split_indentation(line);
             let rest = inner.trim_start_matches(['"', '\'']).strip_prefix(part);
             let rest = rest.map(|rest| rest.trim_start_matches(['"', '\'']).trim_start());
             rest.is_some_and(|rest| rest.starts_with(':')) && indent.map_or(depth == 0, |least| depth > least)
         };
         let (line, found) = text.lines().enumerate().skip(from).find(begins)?;
-        indent = Some(behind_indentation(found).0);
+        indent = Some(split_indentation(found).0);
         from = line + 1;
     }
     Some(from)
 }
 
 /// The indentation of a line and its text. The dash of a list item counts as indentation.
-fn behind_indentation(line: &str) -> (usize, &str) {
+fn split_indentation(line: &str) -> (usize, &str) {
     let mut inner = line.trim_start();
     while let Some(rest) = inner.strip_prefix("- ") {
         inner = rest.trim_start();
@@ -236,7 +237,7 @@ pub fn from_environment(variables: &[(String, String)]) -> Vec<Setting> {
             let rest = variable.strip_prefix(VARIABLE_PREFIX)?;
             let name = spellings().find(|name| self::variable(name) == *variable);
             let name = name.map_or_else(|| rest.to_ascii_lowercase(), str::to_string);
-            Some(Setting { name, value: Given::One(value.clone()), origin: Origin::Environment })
+            Some(Setting { name, value: RawValue::One(value.clone()), origin: Origin::Environment })
         })
         .collect();
     settings.sort_by(|a, b| a.name.cmp(&b.name));
@@ -263,7 +264,8 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
     errors.extend(refused);
     errors.extend(doubled_options(&settings));
     for setting in settings {
-        let Some((option, bare)) = options::find(&setting.name) else {
+        let setting = without_unknown_loggers(setting, &mut notes);
+        let Some((option, default_unit)) = options::find(&setting.name) else {
             match ignored::why(&setting.name) {
                 Some(why) => match not_as_it_must_be(&setting) {
                     Some(error) => errors.push(error),
@@ -276,26 +278,28 @@ pub fn apply(settings: Vec<Setting>) -> Result<(Config, Vec<Note>), ConfigErrors
             }
             continue;
         };
-        let at = (option.at)(&mut config);
+        let target = (option.target)(&mut config);
         let done = match &setting.value {
-            Given::One(text) => at.set(text, bare).map_err(|allowed| (format!("{text:?}"), allowed)),
-            Given::List(texts) => match (&at, &texts[..]) {
-                (At::DataDirectories(_), [text]) => {
-                    at.set(text, bare).map_err(|allowed| (format!("{text:?}"), allowed))
+            RawValue::One(text) => {
+                target.set(text, default_unit).map_err(|allowed| (format!("{text:?}"), allowed))
+            }
+            RawValue::List(texts) => match (&target, &texts[..]) {
+                (Target::DataDirectories(_), [text]) => {
+                    target.set(text, default_unit).map_err(|allowed| (format!("{text:?}"), allowed))
                 }
-                (At::DataDirectories(_), _) => {
+                (Target::DataDirectories(_), _) => {
                     let allowed = "one directory; combine several disks below it (RAID 0, LVM)";
                     Err((format!("a list of {}", texts.len()), allowed.to_string()))
                 }
-                _ => Err(("a list".to_string(), at.kind())),
+                _ => Err(("a list".to_string(), target.kind())),
             },
-            Given::Structure => Err(("a structure".to_string(), at.kind())),
+            RawValue::Structure => Err(("a structure".to_string(), target.kind())),
         };
         if let Err((given, allowed)) = done {
             errors.push(format!("{}: {given} is not allowed; expected {allowed}", setting.place()));
         }
     }
-    notes.extend(say_without_effect(without_effect));
+    notes.extend(without_effect_notes(without_effect));
     errors.extend(contradictions(&config));
     if errors.is_empty() { Ok((config, notes)) } else { Err(ConfigErrors(errors)) }
 }
@@ -352,14 +356,14 @@ fn doubled_options(settings: &[Setting]) -> Vec<String> {
 
 /// The error for an option without effect that does not have its required value.
 fn not_as_it_must_be(setting: &Setting) -> Option<String> {
-    let Given::One(value) = &setting.value else { return None };
+    let RawValue::One(value) = &setting.value else { return None };
     let expected = ignored::expected(&setting.name, value)?;
     Some(format!("{}: {value:?} is not allowed; expected {expected}", setting.place()))
 }
 
 /// The warning for a value that requests a feature that is not built.
 fn missed(setting: &Setting) -> Option<Note> {
-    let Given::One(value) = &setting.value else { return None };
+    let RawValue::One(value) = &setting.value else { return None };
     let text = format!("{}: {value} is not built yet, and has no effect", setting.place());
     ignored::is_missed(&setting.name, value).then_some(Note { is_warning: true, text })
 }
@@ -370,14 +374,14 @@ fn secured(settings: Vec<Setting>, without_effect: &mut Vec<WithoutEffect>) -> (
     let (mut kept, mut errors) = (vec![], vec![]);
     for setting in &settings {
         match security::judge(setting, &settings) {
-            Verdict::Ordinary => kept.push(setting.clone()),
-            Verdict::Means(means) => kept.extend(means.into_iter().map(|(name, value)| Setting {
+            SettingEffect::Ordinary => kept.push(setting.clone()),
+            SettingEffect::Means(means) => kept.extend(means.into_iter().map(|(name, value)| Setting {
                 name: name.to_string(),
-                value: Given::One(value),
+                value: RawValue::One(value),
                 origin: setting.origin.clone(),
             })),
-            Verdict::Inert(why) => without_effect.push(WithoutEffect::of(why, setting)),
-            Verdict::Refused(why) => errors.push(format!("{}: {why}", setting.place())),
+            SettingEffect::Inert(why) => without_effect.push(WithoutEffect::of(why, setting)),
+            SettingEffect::Refused(why) => errors.push(format!("{}: {why}", setting.place())),
         }
     }
     (kept, errors)
@@ -400,8 +404,33 @@ fn unknown(setting: &Setting, notes: &mut Vec<Note>, errors: &mut Vec<String>) {
     }
 }
 
+/// The setting without the levels of loggers that this node does not have, for which it adds a warning: a
+/// `scylla.yaml` lists ScyllaDB's loggers. A flag keeps them and is refused, because the user has just typed
+/// it.
+fn without_unknown_loggers(setting: Setting, notes: &mut Vec<Note>) -> Setting {
+    let RawValue::One(text) = &setting.value else { return setting };
+    if setting.name != options::LOGGER_LEVELS || matches!(setting.origin, Origin::Flag(_)) {
+        return setting;
+    }
+    let logger_of = |part: &&str| part.split_once('=').map(|(logger, _)| logger.trim().to_string());
+    let is_known = |part: &&str| logger_of(part).is_none_or(|logger| log_levels::logger(&logger).is_ok());
+    let (known, unknown): (Vec<&str>, Vec<&str>) = text.split(':').partition(is_known);
+    if unknown.is_empty() {
+        return setting;
+    }
+    let names = unknown.iter().filter_map(logger_of).map(|name| {
+        let meant = nearest(&name, log_levels::LOGGERS.iter().copied());
+        meant.map_or_else(|| name.clone(), |meant| format!("{name} (did you mean {meant}?)"))
+    });
+    let names = names.collect::<Vec<_>>().join(", ");
+    let text = format!("{}: no loggers of this node, their levels have no effect: {names}", setting.place());
+    notes.push(Note { is_warning: true, text });
+    let value = if known.is_empty() { "auto".to_string() } else { known.join(":") };
+    Setting { value: RawValue::One(value), ..setting }
+}
+
 /// One warning for each source and reason, with all names.
-fn say_without_effect(mut settings: Vec<WithoutEffect>) -> Vec<Note> {
+fn without_effect_notes(mut settings: Vec<WithoutEffect>) -> Vec<Note> {
     // The sort is stable: names stay in the order of the file.
     settings.sort_by(|a, b| (&a.source, a.why).cmp(&(&b.source, b.why)));
     settings.dedup();

@@ -42,9 +42,9 @@ pub use http_protection::HttpProtection;
 pub use layers::{ConfigErrors, Note, Setting};
 pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SSTableFormat};
 pub use parts::{
-    BatchConfig, CommitlogConfig, CompactionConfig, HttpConfig, IdentityConfig, LargeDataConfig,
-    ListenConfig, LogConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig, ResultConfig,
-    SSTableConfig, SchemaConfig, SecurityConfig, TimeoutConfig,
+    BatchConfig, CommitlogConfig, CompactionConfig, FunctionConfig, HttpConfig, IdentityConfig,
+    LargeDataConfig, ListenConfig, LogConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig,
+    ResultConfig, SSTableConfig, SchemaConfig, SecurityConfig, TimeoutConfig,
 };
 
 /// The file that is read if none is named and it exists.

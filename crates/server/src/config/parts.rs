@@ -395,11 +395,32 @@ impl Default for BatchConfig {
 pub struct SchemaConfig {
     pub compact_tables_enabled: bool,
     pub drop_compact_storage_enabled: bool,
+    pub functions: FunctionConfig,
 }
 
 impl Default for SchemaConfig {
     fn default() -> Self {
-        Self { compact_tables_enabled: true, drop_compact_storage_enabled: false }
+        Self {
+            compact_tables_enabled: true,
+            drop_compact_storage_enabled: false,
+            functions: FunctionConfig::default(),
+        }
+    }
+}
+
+/// User-defined functions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionConfig {
+    pub is_enabled: bool,
+    /// Limits of one call.
+    pub time_ms: u64,
+    pub memory_bytes: u64,
+}
+
+impl Default for FunctionConfig {
+    /// ScyllaDB's limits.
+    fn default() -> Self {
+        Self { is_enabled: false, time_ms: 10, memory_bytes: 1 << 20 }
     }
 }
 

@@ -152,7 +152,7 @@ mod tests {
     /// For all combinations of ports: TLS without `optional` leaves no plain text, no TLS is planned without
     /// TLS, and no option is ignored silently.
     #[test]
-    fn no_form_leaves_plain_text_open_beside_tls() {
+    fn no_spelling_keeps_the_plain_port_open_beside_tls() {
         let ports = [None, Some(0), Some(9042), Some(9142), Some(19042)];
         for (ssl, shard_ssl) in ports.iter().flat_map(|a| ports.iter().map(move |b| (*a, *b))) {
             for shard_aware in [0, 9042, 19042] {

@@ -4,14 +4,14 @@
 //! An unknown name that looks like a security option prevents the start too, so that a misspelled option does
 //! not leave access open.
 
-use super::layers::{Given, Setting};
+use super::layers::{RawValue, Setting};
 use super::options;
 use crate::tls::server::to_pem;
 use base::suggest::nearest;
 
 /// What happens to a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SettingEffect {
     /// Not a security option, or an option that the table of options has.
     Ordinary,
     /// Equivalent to these settings of options in the table.
@@ -22,7 +22,7 @@ pub enum Verdict {
     Refused(String),
 }
 
-use Verdict::{Inert, Means, Ordinary, Refused};
+use SettingEffect::{Inert, Means, Ordinary, Refused};
 
 const CACHE: &str = "no meaning on one node (roles are not cached), so without effect";
 const INTERNODE: &str = "no meaning on one node (no port for other nodes is opened), so without effect";
@@ -120,16 +120,16 @@ pub fn smells(name: &str) -> bool {
 }
 
 /// Judges a setting. In `all`, the last setting of each name counts.
-pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
+pub fn judge(setting: &Setting, all: &[Setting]) -> SettingEffect {
     let name = setting.name.as_str();
     let (top, rest) = name.split_once('.').unwrap_or((name, ""));
     if let Some((option, classes)) = CLASSES.iter().find(|(option, _)| *option == top) {
         return class(option, rest, &setting.value, classes);
     }
     let text = match &setting.value {
-        Given::One(text) => text.trim().to_string(),
-        Given::List(texts) => texts.join(","),
-        Given::Structure => "a structure".to_string(),
+        RawValue::One(text) => text.trim().to_string(),
+        RawValue::List(texts) => texts.join(","),
+        RawValue::Structure => "a structure".to_string(),
     };
     let is_off = text.is_empty() || is_false(&text) || text.eq_ignore_ascii_case("none");
     let not_built = |what: &str| {
@@ -187,9 +187,8 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> Verdict {
             }
         }
         "system_key_directory" => Inert("without effect, since data are not encrypted on disk"),
-        // The functions that they would allow do not exist here.
         "allow_insecure_udfs" | "allow_extra_insecure_udfs" => {
-            Inert("without effect, since there are no user-defined functions")
+            Inert("without effect, since functions are written in Lua and have no access to anything")
         }
         "auth_superuser_name" if text == "cassandra" => {
             Inert("without effect, since the first superuser has this name anyway")
@@ -229,7 +228,7 @@ fn rest_is_tuning(name: &str) -> bool {
     matches!(name, "audit_unix_socket_path" | "audit_syslog_write_buffer_size")
 }
 
-fn refuse_unknown(name: &str, is_known: bool) -> Verdict {
+fn refuse_unknown(name: &str, is_known: bool) -> SettingEffect {
     if is_known {
         return Refused(
             "this is not built, and the node does not start without a security feature that is configured; remove the option"
@@ -251,7 +250,7 @@ fn is_false(text: &str) -> bool {
 fn last<'a>(name: &str, all: &'a [Setting]) -> Option<&'a str> {
     let found = all.iter().rev().find(|setting| setting.name == name)?;
     match &found.value {
-        Given::One(text) => Some(text.trim()),
+        RawValue::One(text) => Some(text.trim()),
         _ => Some("a structure"),
     }
 }
@@ -262,19 +261,19 @@ fn is_enabled(section: &str, all: &[Setting]) -> bool {
 }
 
 /// A class, either a name alone or `class_name` with `parameters`.
-fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static str]) -> Verdict {
+fn class(option: &'static str, rest: &str, value: &RawValue, classes: &[&'static str]) -> SettingEffect {
     if rest.starts_with("parameters") {
         // Client networks are not checked, so this parameter has nothing to tune. Parameters of other classes
         // are unknown.
         let is_tuning =
             option == "cidr_authorizer" || rest == "parameters.invalid_role_disconnect_task_max_jitter";
         return match value {
-            Given::One(text) if text.is_empty() || text == "-" => Inert(OFF),
+            RawValue::One(text) if text.is_empty() || text == "-" => Inert(OFF),
             _ if is_tuning => Inert(OFF),
             _ => Refused("parameters are not supported; remove them".to_string()),
         };
     }
-    let (Given::One(text), "" | "class_name") = (value, rest) else {
+    let (RawValue::One(text), "" | "class_name") = (value, rest) else {
         return Refused(format!("expected a class: {}", classes.join(" or ")));
     };
     let name = text.trim();
@@ -289,7 +288,7 @@ fn class(option: &'static str, rest: &str, value: &Given, classes: &[&'static st
 }
 
 /// Parts of `client_encryption_options` that the table of options does not have.
-fn client_encryption(rest: &str, value: &Given, text: &str, all: &[Setting]) -> Verdict {
+fn client_encryption(rest: &str, value: &RawValue, text: &str, all: &[Setting]) -> SettingEffect {
     let of =
         |name: &str| last(&format!("client_encryption_options.{name}"), all).filter(|text| !text.is_empty());
     let is_on = of("enabled").is_some_and(|text| !is_false(text));
@@ -301,10 +300,10 @@ fn client_encryption(rest: &str, value: &Given, text: &str, all: &[Setting]) -> 
         "enabled" | "optional" | "certificate" | "keyfile" | "require_client_auth" | "certificate_revocation_list"
         | "certficate_revocation_list" => Ordinary,
         "accepted_protocols" | "cipher_suites" => match value {
-            Given::List(names) if rest == "cipher_suites" => {
+            RawValue::List(names) if rest == "cipher_suites" => {
                 Means(vec![("client_encryption_options.cipher_suites", names.join(","))])
             }
-            Given::List(names) => Means(vec![("client_encryption_options.accepted_protocols", names.join(","))]),
+            RawValue::List(names) => Means(vec![("client_encryption_options.accepted_protocols", names.join(","))]),
             _ => Ordinary,
         },
         // TLS is off, and all other parts only describe it.

@@ -37,7 +37,7 @@ const HOUR_US: u64 = 3_600_000_000;
 
 impl Machine {
     /// Reads `/proc` and the process's cgroup. Unreadable values are assumed to be small.
-    pub fn look() -> Self {
+    pub fn measure() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let meminfo = read("/proc/meminfo");
         let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));

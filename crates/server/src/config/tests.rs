@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::index::{Entry, Word};
 use super::layers::{apply, from_environment, from_yaml, variable};
-use super::options::{At, OPTIONS, find};
+use super::options::{OPTIONS, Target, find};
 use super::*;
 
 fn yaml(text: &str) -> Result<(Config, Vec<Note>), ConfigErrors> {
@@ -78,10 +78,29 @@ fn loggers_have_levels_of_their_own() {
     assert_eq!(section.of("compaction"), log::LevelFilter::Debug);
     assert_eq!(levels("logger_log_level: {}"), Config::default().log.levels());
     assert_eq!(levels("logger_log_level: auto"), Config::default().log.levels());
-    assert!(error("logger_log_level: {compactoin: debug}").ends_with("did you mean compaction?"));
     assert!(error("logger_log_level: {cql: loud}").contains("a level of error or warn or "));
     assert!(error("logger_log_level: {cql: [debug]}").contains("a structure is not allowed"));
     assert!(error("logger_log_level: debug").contains("expected LOGGER=LEVEL:LOGGER=LEVEL"));
+}
+
+/// A `scylla.yaml` has the names of ScyllaDB's loggers.
+#[test]
+fn levels_of_unknown_loggers_cause_a_warning_and_a_flag_an_error() {
+    let (config, notes) =
+        yaml("log_level: warn\nlogger_log_level: {compactoin: debug, cql: error, sstable: trace}\n").unwrap();
+    let levels = config.log.levels();
+    assert_eq!(levels.of("cql"), log::LevelFilter::Error);
+    assert_eq!((levels.loggers.len(), levels.of("compaction")), (1, log::LevelFilter::Warn));
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(note.is_warning && note.text.contains("logger_log_level"), "{}", note.text);
+    let names = "no loggers of this node, their levels have no effect: \
+                 compactoin (did you mean compaction?), sstable";
+    assert!(note.text.ends_with(names), "{}", note.text);
+
+    let (config, notes) = yaml("logger_log_level: sstable=debug").unwrap();
+    assert_eq!((config.log.levels(), notes.len()), (Config::default().log.levels(), 1));
+    let flag = Setting::flag("--logger-log-level", "logger_log_level", "compactoin=debug");
+    assert!(apply(vec![flag]).unwrap_err().to_string().contains("did you mean compaction?"));
 }
 
 #[test]
@@ -141,7 +160,7 @@ fn a_wrong_value_is_named_with_its_line_and_what_is_allowed() {
 }
 
 #[test]
-fn all_errors_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     assert_eq!(error("smp: x\napi_port: y\ntombstone_warn_threshold: 200000").lines().count(), 3);
     let tls = error("client_encryption_options: {enabled: true}");
     assert!(tls.contains("give both as PEM files"), "{tls}");
@@ -217,10 +236,10 @@ fn unknown_names_are_noted_with_the_nearest_known_one() {
 fn every_option_takes_what_it_shows() {
     for option in OPTIONS {
         let mut config = Config::default();
-        let shown = (option.at)(&mut config).show();
-        (option.at)(&mut config).set(&shown, super::units::Bare::Refused).unwrap_or_else(|allowed| {
-            panic!("{}: {shown} is its default, but {allowed} is expected", option.name)
-        });
+        let shown = (option.target)(&mut config).show();
+        (option.target)(&mut config).set(&shown, super::units::DefaultUnit::Refused).unwrap_or_else(
+            |allowed| panic!("{}: {shown} is its default, but {allowed} is expected", option.name),
+        );
         assert_eq!(config, Config::default(), "{}", option.name);
     }
 }
@@ -244,8 +263,8 @@ fn documentation() -> String {
     let mut text = String::from("| option | default | values | what it does |\n|---|---|---|---|\n");
     for option in OPTIONS {
         let mut config = Config::default();
-        let kind = (option.at)(&mut config).kind();
-        let default = (option.at)(&mut config).show();
+        let kind = (option.target)(&mut config).kind();
+        let default = (option.target)(&mut config).show();
         let also: Vec<String> = option.also.iter().map(|(name, _)| format!("`{name}`")).collect();
         let also = if also.is_empty() { String::new() } else { format!(" Also: {}.", also.join(", ")) };
         text.push_str(&format!("| `{}` | `{default}` | {kind} | {}{also} |\n", option.name, option.what));
@@ -269,7 +288,7 @@ fn the_documentation_has_the_index() {
 
 /// Every name in the documentation of Cassandra and ScyllaDB is recognised.
 #[test]
-fn every_option_of_the_peers_is_in_the_index() {
+fn every_option_of_cassandra_and_scylladb_is_in_the_index() {
     let known: Vec<&str> = super::index::entries().iter().map(|entry| entry.name).collect();
     for file in ["cassandra-5.0.options", "scylla.options"] {
         let path = root().join("crates/server/tests/data").join(file);
@@ -318,10 +337,10 @@ fn the_sample_names_every_option_and_sets_its_default() {
     assert_eq!((config, notes), (Config::default(), vec![]));
     // `data_file_directories` is another name of `data_dir`; TLS paths have no default.
     let mut config = Config::default();
-    let optional = |at: At<'_>| matches!(at, At::DataDirectories(_) | At::AutoPath(_));
+    let optional = |target: Target<'_>| matches!(target, Target::DataDirectories(_) | Target::AutoPath(_));
     let missing: Vec<&str> = OPTIONS
         .iter()
-        .filter(|option| !optional((option.at)(&mut config)))
+        .filter(|option| !optional((option.target)(&mut config)))
         .map(|option| option.name)
         .filter(|name| !names.iter().any(|found| found == name))
         .collect();

@@ -5,7 +5,7 @@
 
 /// The unit of a number without a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bare {
+pub enum DefaultUnit {
     /// None: a unit is required, unless the number is 0.
     Refused,
     Milliseconds,
@@ -31,25 +31,25 @@ fn whole(value: f64) -> Option<u64> {
 }
 
 /// A duration in milliseconds. A value between 0 and 1 counts as 1.
-pub fn parse_millis(text: &str, bare: Bare) -> Option<u64> {
-    parse_duration_ms(text, bare).and_then(at_least_one)
+pub fn parse_millis(text: &str, default_unit: DefaultUnit) -> Option<u64> {
+    parse_duration_ms(text, default_unit).and_then(at_least_one)
 }
 
 /// A duration in microseconds. A value between 0 and 1 counts as 1.
-pub fn parse_micros(text: &str, bare: Bare) -> Option<u64> {
-    parse_duration_ms(text, bare).and_then(|millis| at_least_one(millis * 1e3))
+pub fn parse_micros(text: &str, default_unit: DefaultUnit) -> Option<u64> {
+    parse_duration_ms(text, default_unit).and_then(|millis| at_least_one(millis * 1e3))
 }
 
 fn at_least_one(value: f64) -> Option<u64> {
     if value > 0.0 && value < 1.0 { Some(1) } else { whole(value) }
 }
 
-fn parse_duration_ms(text: &str, bare: Bare) -> Option<f64> {
+fn parse_duration_ms(text: &str, default_unit: DefaultUnit) -> Option<f64> {
     let (number, unit) = split(text)?;
     let unit_ms = match unit {
-        "" => match bare {
-            Bare::Milliseconds => 1.0,
-            Bare::Seconds => 1e3,
+        "" => match default_unit {
+            DefaultUnit::Milliseconds => 1.0,
+            DefaultUnit::Seconds => 1e3,
             _ if number == 0.0 => 1.0,
             _ => return None,
         },
@@ -66,13 +66,13 @@ fn parse_duration_ms(text: &str, bare: Bare) -> Option<f64> {
 }
 
 /// A size in bytes.
-pub fn parse_bytes(text: &str, bare: Bare) -> Option<u64> {
+pub fn parse_bytes(text: &str, default_unit: DefaultUnit) -> Option<u64> {
     let (number, unit) = split(text)?;
     let shift = match unit {
-        "" => match bare {
-            Bare::Bytes => 0,
-            Bare::KiB => 10,
-            Bare::MiB => 20,
+        "" => match default_unit {
+            DefaultUnit::Bytes => 0,
+            DefaultUnit::KiB => 10,
+            DefaultUnit::MiB => 20,
             _ if number == 0.0 => 0,
             _ => return None,
         },
@@ -118,50 +118,51 @@ mod tests {
 
     #[test]
     fn durations() {
-        let check = |text: &str, bare: Bare, millis: Option<u64>| {
-            assert_eq!(parse_millis(text, bare), millis, "{text}");
+        let check = |text: &str, default_unit: DefaultUnit, millis: Option<u64>| {
+            assert_eq!(parse_millis(text, default_unit), millis, "{text}");
         };
-        check("10s", Bare::Refused, Some(10_000));
-        check("10000ms", Bare::Refused, Some(10_000));
-        check("1.5m", Bare::Refused, Some(90_000));
-        check("2h", Bare::Refused, Some(7_200_000));
-        check("1d", Bare::Refused, Some(86_400_000));
-        check("3us", Bare::Refused, Some(1));
-        check("0", Bare::Refused, Some(0));
-        check("10000", Bare::Milliseconds, Some(10_000));
-        check("10", Bare::Seconds, Some(10_000));
+        check("10s", DefaultUnit::Refused, Some(10_000));
+        check("10000ms", DefaultUnit::Refused, Some(10_000));
+        check("1.5m", DefaultUnit::Refused, Some(90_000));
+        check("2h", DefaultUnit::Refused, Some(7_200_000));
+        check("1d", DefaultUnit::Refused, Some(86_400_000));
+        check("3us", DefaultUnit::Refused, Some(1));
+        check("0", DefaultUnit::Refused, Some(0));
+        check("10000", DefaultUnit::Milliseconds, Some(10_000));
+        check("10", DefaultUnit::Seconds, Some(10_000));
         for wrong in ["10000", "", "s", "-1s", "10 parsecs", "1e9s", "ten", "10ss"] {
-            check(wrong, Bare::Refused, None);
+            check(wrong, DefaultUnit::Refused, None);
         }
-        check("99999999999999999999d", Bare::Refused, None);
+        check("99999999999999999999d", DefaultUnit::Refused, None);
         for (text, micros) in [("0.75", 750), ("750us", 750), ("2ms", 2000), ("0", 0), ("10ns", 1)] {
-            assert_eq!(parse_micros(text, Bare::Milliseconds), Some(micros), "{text}");
+            assert_eq!(parse_micros(text, DefaultUnit::Milliseconds), Some(micros), "{text}");
         }
         assert_eq!([750, 2000, 0].map(show_micros), ["750us", "2ms", "0ms"]);
     }
 
     #[test]
     fn sizes() {
-        let check =
-            |text: &str, bare: Bare, bytes: Option<u64>| assert_eq!(parse_bytes(text, bare), bytes, "{text}");
-        check("32MiB", Bare::Refused, Some(32 << 20));
-        check("2G", Bare::Refused, Some(2 << 30));
-        check("1.5KiB", Bare::Refused, Some(1536));
-        check("32", Bare::MiB, Some(32 << 20));
-        check("5", Bare::KiB, Some(5 << 10));
-        check("4096", Bare::Bytes, Some(4096));
+        let check = |text: &str, default_unit: DefaultUnit, bytes: Option<u64>| {
+            assert_eq!(parse_bytes(text, default_unit), bytes, "{text}")
+        };
+        check("32MiB", DefaultUnit::Refused, Some(32 << 20));
+        check("2G", DefaultUnit::Refused, Some(2 << 30));
+        check("1.5KiB", DefaultUnit::Refused, Some(1536));
+        check("32", DefaultUnit::MiB, Some(32 << 20));
+        check("5", DefaultUnit::KiB, Some(5 << 10));
+        check("4096", DefaultUnit::Bytes, Some(4096));
         for wrong in ["32", "32MB", "MiB", "-1", "1e3", "9999999999999T"] {
-            check(wrong, Bare::Refused, None);
+            check(wrong, DefaultUnit::Refused, None);
         }
     }
 
     #[test]
     fn what_is_shown_is_read_back() {
         for millis in [0, 1, 999, 1000, 1500, 60_000, 86_400_000] {
-            assert_eq!(parse_millis(&show_millis(millis), Bare::Refused), Some(millis));
+            assert_eq!(parse_millis(&show_millis(millis), DefaultUnit::Refused), Some(millis));
         }
         for bytes in [0, 1, 1023, 1024, 32 << 20, 3 << 30, (3 << 30) + 1] {
-            assert_eq!(parse_bytes(&show_bytes(bytes), Bare::Refused), Some(bytes));
+            assert_eq!(parse_bytes(&show_bytes(bytes), DefaultUnit::Refused), Some(bytes));
         }
         assert_eq!((show_millis(10_000), show_bytes(32 << 20)), ("10s".into(), "32MiB".into()));
     }

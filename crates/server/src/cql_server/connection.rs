@@ -32,10 +32,10 @@ use runtime::{CpuGroup, Event};
 
 use super::CqlShard;
 use super::levels::{Level, count};
-use super::login::{self, Stage};
-use super::overload::{Reason, Verdict};
+use super::login::{self, SetupStage};
+use super::overload::{AdmissionDecision, ShedReason};
 use super::session::{self, Arrival, Session};
-use super::taking::{Taking, Verdict as TakingVerdict};
+use super::taking::{Taking, TakingVerdict};
 use super::transport::Transport;
 
 /// Limit in bytes of the answers that wait to be sent or are expected; above it no further request is read.
@@ -113,14 +113,14 @@ struct Refusing {
 const HANDSHAKE_US_MAX: u64 = 10_000_000;
 
 /// Permission to produce an answer. While it is held, the expected bytes of the answer are counted.
-struct AnswerRoom {
+struct AnswerMemory {
     cql: Rc<CqlShard>,
     bytes: usize,
     /// Limit of the page.
     page_bytes_max: u64,
 }
 
-impl Drop for AnswerRoom {
+impl Drop for AnswerMemory {
     fn drop(&mut self) {
         if self.bytes > 0 {
             let expected = &self.cql.expected_answer_bytes;
@@ -344,9 +344,9 @@ impl Connection {
         }
         let served = self.session.served_for(&self.cql, header, body);
         let level = served.level.clone();
-        if let Verdict::Refuse(reason) = self.cql.verdict(&served, body.len()) {
+        if let AdmissionDecision::Refuse(reason) = self.cql.admission(&served, body.len()) {
             let text = reason.to_string();
-            let is_of_this_one = reason == Reason::TooManyBytes;
+            let is_of_this_one = reason == ShedReason::TooManyBytes;
             if is_of_this_one {
                 self.cql.memory_refused(&text);
             }
@@ -361,13 +361,13 @@ impl Connection {
         // The request outlives the read buffer.
         let body = body.to_vec();
         let bytes = body.len();
-        self.cql.take_room(&level, bytes);
+        self.cql.begin_request(&level, bytes);
         self.requests.set(self.requests.get() + 1);
         let this = self.clone();
         let (group, at_us) = (level.group.get(), self.cql.shard.now_us());
         let request = async move {
             let expected_bytes = this.expected_bytes.get();
-            let room = this.finds_answer_room().await;
+            let room = this.wait_for_answer_memory().await;
             let is_cut = room.as_ref().is_none_or(|room| room.page_bytes_max < u64::MAX);
             if let Some(room) = room {
                 let arrival = Arrival { at_us, served, page_bytes_max: room.page_bytes_max };
@@ -386,7 +386,7 @@ impl Connection {
                 this.expected_bytes.set(expected_bytes.max(this.expected_bytes.get()));
             }
             drop(body);
-            this.cql.give_room(&level, bytes);
+            this.cql.end_request(&level, bytes);
             level.counters.latency.add_us(this.cql.shard.now_us() - at_us);
             this.requests.set(this.requests.get() - 1);
             this.relieved.signal();
@@ -411,12 +411,12 @@ impl Connection {
 
     /// Whether the session's level is overloaded and its clients can wait.
     fn is_to_be_delayed(&self) -> bool {
-        if self.session.stage.get() != Stage::Ready {
+        if self.session.stage.get() != SetupStage::Ready {
             return false;
         }
         let served = self.session.served(&self.cql.levels);
         // Interactive requests are refused instead.
-        served.workload != Workload::Interactive && self.cql.verdict(&served, 0) == Verdict::Delay
+        served.workload != Workload::Interactive && self.cql.admission(&served, 0) == AdmissionDecision::Delay
     }
 
     fn may_read(&self) -> bool {
@@ -460,8 +460,8 @@ impl Connection {
     /// Waits until the expected bytes of an answer fit beside the answers of all connections that wait for
     /// clients or are being produced. Small answers, unless the connection's own answers wait, and short
     /// pages need not wait. `None`: the wait took too long.
-    async fn finds_answer_room(&self) -> Option<AnswerRoom> {
-        if let Some(room) = self.answer_room() {
+    async fn wait_for_answer_memory(&self) -> Option<AnswerMemory> {
+        if let Some(room) = self.reserve_answer_memory() {
             return Some(room);
         }
         let mut alarm = pin!(self.cql.shard.sleep_us(ANSWER_ROOM_WITHIN_US));
@@ -474,28 +474,28 @@ impl Connection {
             if !in_time.await {
                 return None;
             }
-            if let Some(room) = self.answer_room() {
+            if let Some(room) = self.reserve_answer_memory() {
                 return Some(room);
             }
         }
     }
 
-    fn answer_room(&self) -> Option<AnswerRoom> {
+    fn reserve_answer_memory(&self) -> Option<AnswerMemory> {
         let cql = self.cql.clone();
         // At most half of the limit is waited for: idle connections keep some bytes, so the whole limit is
         // hardly ever free.
         let expected = self.expected_bytes.get().min(cql.options.answer_bytes_max / 2);
         if self.is_ending() || self.outbound.borrow().pending_bytes() + expected <= ANSWER_BYTES_MAX_IN_NEED {
-            return Some(AnswerRoom { cql, bytes: 0, page_bytes_max: u64::MAX });
+            return Some(AnswerMemory { cql, bytes: 0, page_bytes_max: u64::MAX });
         }
         let taken = cql.answer_bytes.get() + cql.expected_answer_bytes.get();
         // A single answer is allowed, however large.
         if taken == 0 || taken + expected <= cql.options.answer_bytes_max {
             cql.expected_answer_bytes.set(cql.expected_answer_bytes.get() + expected);
-            return Some(AnswerRoom { cql, bytes: expected, page_bytes_max: u64::MAX });
+            return Some(AnswerMemory { cql, bytes: expected, page_bytes_max: u64::MAX });
         }
         let gets_short_page = self.requests_total.get() <= FIRST_REQUESTS || self.requests.get() == 1;
-        gets_short_page.then_some(AnswerRoom { cql, bytes: 0, page_bytes_max: SHORT_PAGE_BYTES })
+        gets_short_page.then_some(AnswerMemory { cql, bytes: 0, page_bytes_max: SHORT_PAGE_BYTES })
     }
 
     /// Appends an answer, which `append` writes as one envelope.
@@ -665,9 +665,9 @@ impl Connection {
             let (now_us, period_us) = (self.cql.shard.now_us(), self.cql.runtime.timeouts.get().write_us);
             let others_wait = self.cql.result_memory.large_waiting() > 0;
             let mut taking = self.taking.get();
-            let verdict = taking.judge(now_us, period_us, others_wait);
+            let admission = taking.judge(now_us, period_us, others_wait);
             self.taking.set(taking);
-            let left_us = match verdict {
+            let left_us = match admission {
                 TakingVerdict::WaitUs(left_us) => left_us,
                 TakingVerdict::TooSlow { taken_bytes, least_bytes } => {
                     warn!(

@@ -47,6 +47,7 @@ fn options() -> CqlOptions {
         passwords: None,
         checks_permissions: false,
         masks_columns: false,
+        scripts: None,
         counts_as_all_replicas: false,
         timeouts: Timeouts {
             read_us: 5 * second_us,

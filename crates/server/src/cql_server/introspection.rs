@@ -7,23 +7,25 @@ use catalog::is_system_keyspace;
 use catalog::virtual_tables::{Content, content_of};
 use cql::Prepared;
 use cql::system::{
-    CacheInfo, ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, ShardInside, TableEstimate,
-    TableInfo, Trace,
+    ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, ShardInside, TableEstimate, TableInfo, Trace,
 };
 use engine::EngineError;
-use engine::compaction::report::RunningReport;
 use engine::node;
-use engine::report::{SSTableReport, ShardReport, TableReport};
+use engine::report::{Caches, SSTableReport, ShardReport, TableReport};
 use engine::shard::EngineShard;
 use model::{TableId, TableSchema};
-use reports::MemoryClass;
+use reports::{MemoryClass, RunningCompaction};
 use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
 use super::CqlShard;
 
 /// Adds to `info` the state of the shards that `table` shows. Other tables need no state of other shards.
-pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo) -> Result<(), EngineError> {
+pub(super) async fn fill_node_info(
+    shard: &Shard,
+    table: &TableSchema,
+    info: &mut NodeInfo,
+) -> Result<(), EngineError> {
     let Some(content) = content_of(&table.keyspace, &table.name) else { return Ok(()) };
     match content {
         Content::Nothing
@@ -55,7 +57,7 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         Content::RuntimeInfo => {
             info.uptime_s = uptime_s(shard, info);
             info.tables = tables(node::table_reports(shard).await?);
-            info.caches = caches(&node::report(shard).await?);
+            info.caches = Caches::of(&node::report(shard).await?).into_list();
             info.shards = memory(shard).await?.into_iter().map(memory_inside).collect();
         }
         Content::DiskUsage
@@ -69,15 +71,13 @@ pub(super) async fn look(shard: &Shard, table: &TableSchema, info: &mut NodeInfo
         Content::SSTableTasks => {
             let reports = node::compaction::report(shard).await?;
             let since_us = i64::from(info.generation_s) * 1_000_000;
-            let tasks = (0u64..).zip(&reports).flat_map(|(shard, report)| {
-                report.running.iter().map(move |running| task(running, since_us, shard))
-            });
-            info.sstable_tasks = tasks.collect();
+            let running = reports.iter().flat_map(|report| &report.running);
+            info.sstable_tasks = running.map(|running| task(running, since_us)).collect();
         }
         Content::BuiltIndexes | Content::AttachedIndexes => {
             info.unbuilt_indexes = unbuilt_indexes(shard).await?;
         }
-        Content::Caches => info.caches = caches(&node::report(shard).await?),
+        Content::Caches => info.caches = Caches::of(&node::report(shard).await?).into_list(),
         Content::ThreadPools => info.groups = groups(&node::report(shard).await?),
         Content::Snapshots => info.snapshots = node::snapshots(shard).await?,
     }
@@ -151,71 +151,29 @@ fn tables(shards: Vec<Vec<TableReport>>) -> Vec<TableInfo> {
 /// Partitions of SSTables and memtables; one that is in several is counted several times, as in Cassandra.
 /// Tables of the system are left out.
 fn estimates(shards: Vec<Vec<TableReport>>) -> BTreeMap<TableId, TableEstimate> {
-    let mut by_id: BTreeMap<TableId, Vec<TableReport>> = BTreeMap::new();
-    for report in shards.into_iter().flatten().filter(|report| !is_system_keyspace(&report.keyspace)) {
-        by_id.entry(report.id).or_default().push(report);
-    }
-    let of = |(id, parts): (TableId, Vec<TableReport>)| {
-        let sstables: BTreeMap<_, &SSTableReport> =
-            parts.iter().flat_map(|part| &part.sstables).map(|it| (it.name, it)).collect();
-        let in_sstables: u64 = sstables.values().map(|it| it.partitions).sum();
-        let in_memory: usize = parts.iter().map(|part| part.memtable_partitions).sum();
-        let bytes: u64 = sstables.values().map(|it| it.uncompressed_bytes).sum();
+    let tables = TableReport::of_all_shards(shards);
+    let of = |table: &TableReport| {
+        let in_sstables: u64 = table.sstables.iter().map(|it| it.partitions).sum();
+        let bytes: u64 = table.sstables.iter().map(|it| it.uncompressed_bytes).sum();
         let estimate = TableEstimate {
-            partitions: in_sstables + in_memory as u64,
+            partitions: in_sstables + table.memtable_partitions as u64,
             mean_partition_bytes: bytes.checked_div(in_sstables).unwrap_or(0),
         };
-        (id, estimate)
+        (table.id, estimate)
     };
-    by_id.into_iter().map(of).collect()
+    tables.iter().filter(|table| !is_system_keyspace(&table.keyspace)).map(of).collect()
 }
 
 /// Each start of the node numbers a shard's jobs anew, so the id also contains the start time `since_us`.
-fn task(running: &RunningReport, since_us: i64, shard: u64) -> SSTableTask {
+fn task(running: &RunningCompaction, since_us: i64) -> SSTableTask {
     SSTableTask {
-        id: Trace::id_of(since_us, shard << 40 | running.id),
+        id: Trace::id_of(since_us, u64::from(running.shard) << 40 | running.id),
         keyspace: running.keyspace.clone(),
         table: running.table.clone(),
         kind: running.kind.to_string(),
         read_bytes: running.read_bytes,
         total_bytes: running.total_bytes,
     }
-}
-
-fn caches(shards: &[ShardReport]) -> Vec<CacheInfo> {
-    let sum = |of: fn(&ShardReport) -> u64| shards.iter().map(of).sum::<u64>();
-    let capacity_bytes = sum(|shard| shard.cache.budget_bytes as u64);
-    let cache = |name: &str, bytes, entries, hits, misses| CacheInfo {
-        name: name.to_string(),
-        bytes,
-        capacity_bytes,
-        entries,
-        hits,
-        requests: hits + misses,
-    };
-    vec![
-        cache(
-            "chunks",
-            sum(|shard| shard.cache.chunks.bytes as u64),
-            sum(|shard| shard.cache.chunks.entries),
-            sum(|shard| shard.cache.chunks.hits),
-            sum(|shard| shard.cache.chunks.misses),
-        ),
-        cache(
-            "keys",
-            sum(|shard| (shard.cache.index_pages.bytes + shard.cache.index_entries.bytes) as u64),
-            sum(|shard| shard.cache.index_pages.entries + shard.cache.index_entries.entries),
-            sum(|shard| shard.cache.index_pages.hits + shard.cache.index_entries.hits),
-            sum(|shard| shard.cache.index_pages.misses + shard.cache.index_entries.misses),
-        ),
-        cache(
-            "rows",
-            sum(|shard| shard.row_cache.bytes as u64),
-            sum(|shard| shard.row_cache.partitions),
-            sum(|shard| shard.row_cache.reads - shard.row_cache.misses),
-            sum(|shard| shard.row_cache.misses),
-        ),
-    ]
 }
 
 fn groups(shards: &[ShardReport]) -> Vec<GroupInfo> {
@@ -251,7 +209,7 @@ pub struct UnderWay {
 ///
 /// # Errors
 /// The node has stopped, or does not serve CQL.
-pub async fn under_way(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
+pub async fn requests_in_flight(shard: &Shard) -> Result<Vec<UnderWay>, EngineError> {
     let ask = |shard: Shard| async move {
         let cql = CqlShard::of(&shard)?;
         let connections = cql.connections.borrow().len();

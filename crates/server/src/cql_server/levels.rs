@@ -21,7 +21,7 @@ use engine::shard::EngineShard;
 use engine::table::counters::LatencyCounter;
 use runtime::{CpuGroup, GROUPS_MAX, GroupError, Shard};
 
-use super::overload::Pace;
+use super::overload::ServiceRate;
 use super::{CqlShard, on_all_shards};
 
 /// Limit of the number of levels, besides the default level and the level `driver`.
@@ -34,7 +34,7 @@ const GROUP_PREFIX: &str = "sl:";
 pub(crate) struct Level {
     pub name: String,
     pub group: Cell<CpuGroup>,
-    pub pace: RefCell<Pace>,
+    pub service_rate: RefCell<ServiceRate>,
     pub counters: LevelCounters,
 }
 
@@ -61,7 +61,7 @@ impl Level {
         Rc::new(Self {
             name: name.to_string(),
             group: Cell::new(group),
-            pace: RefCell::default(),
+            service_rate: RefCell::default(),
             counters: LevelCounters::default(),
         })
     }
@@ -244,7 +244,7 @@ pub async fn report(shard: &Shard) -> Vec<Vec<LevelReport>> {
                 shed: level.counters.shed.get(),
                 delayed: level.counters.delayed.get(),
                 timed_out: level.counters.timed_out.get(),
-                under_way: level.pace.borrow().under_way(),
+                under_way: level.service_rate.borrow().in_flight(),
                 latency: level.counters.latency.get(),
             };
             cql.levels.all().iter().map(of).collect()

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use base::broken;
 use engine::EngineError;
 use protocol::StatusChange;
 use runtime::{Accepted, CpuGroup, ListenOptions, Listener, NetError, Remote, Shard};
@@ -248,7 +249,9 @@ async fn serve(shard: Shard, accepted: Accepted, encryption: Encryption) {
     // A connection that broke before it was adopted is not logged.
     let Ok(stream) = shard.net().adopt(accepted) else { return };
     let _ = stream.set_nodelay(true);
-    let _ = stream.set_keepalive(Some(60));
+    if !broken::is("keepalive_set") {
+        let _ = stream.set_keepalive(Some(60));
+    }
     let Ok(transport) = Transport::new(stream, &encryption) else { return };
     Connection::serve(cql, transport).await;
 }

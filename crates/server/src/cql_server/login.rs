@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use base::broken;
 use engine::node::NodeShard;
 use protocol::{CqlError, Header, Reply};
 
@@ -16,7 +17,7 @@ pub(crate) const AUTHENTICATOR: &str = "org.apache.cassandra.auth.PasswordAuthen
 
 /// State of a connection's setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum SetupStage {
     #[default]
     New,
     /// AUTH_RESPONSE is expected.
@@ -35,7 +36,7 @@ pub(crate) async fn log_in(connection: &Rc<Connection>, passwords: &Passwords, h
             connection.answer(|out| reply.auth_success(out, None));
         }
         Err(error) => {
-            connection.session.stage.set(Stage::LoginDue);
+            connection.session.stage.set(SetupStage::LoginDue);
             super::session::count_error(connection);
             connection.answer(|out| reply.error(out, &error));
         }
@@ -48,10 +49,10 @@ async fn authenticate(
     token: &[u8],
 ) -> Result<String, CqlError> {
     let (name, password) = credentials(token)?;
-    let node = NodeShard::of(&connection.cql.shard).map_err(|error| super::node::cql_error(&error))?;
+    let node = NodeShard::of(&connection.cql.shard).map_err(|error| super::coordinator::cql_error(&error))?;
     let role = node.catalog.borrow().access().role(name).cloned();
     let hash = role.as_ref().and_then(|role| role.salted_hash.as_deref());
-    if !passwords.is_right(password, hash).await? {
+    if !(passwords.is_right(password, hash).await? || broken::is("password_checked")) {
         return refuse(&format!("Provided username {name} and/or password are incorrect"));
     }
     if !role.is_some_and(|role| role.can_login) {

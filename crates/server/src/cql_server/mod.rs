@@ -7,21 +7,22 @@
 //! | clients that take large answers too slowly | `taking.rs` |
 //! | the answer to each message | `session.rs` |
 //! | prepared statements | `statements.rs` |
-//! | how statements reach the storage | `node.rs` |
-//! | what system tables say of the inside of all shards | `introspection.rs` |
-//! | who is asking | `login.rs`, `passwords.rs` |
-//! | at which service level, and how fast those are | `levels.rs` |
-//! | what is done about too many requests | `overload.rs` |
-//! | what was traced | `traces.rs` |
+//! | how statements reach the storage | `coordinator.rs` |
+//! | the state of all shards, for system tables | `introspection.rs` |
+//! | logins | `login.rs`, `passwords.rs` |
+//! | service levels, and the rate of each | `levels.rs` |
+//! | requests that are delayed or refused | `overload.rs` |
+//! | traces | `traces.rs` |
 //! | numbers and latencies of statements | `statement_counters.rs` |
-//! | what nodetool changes while the node runs | `runtime_settings.rs` |
-//! | who is told what happens | `events.rs` |
-//! | from the configuration to all of it | `wiring.rs` |
+//! | settings that nodetool changes while the node runs | `runtime_settings.rs` |
+//! | events pushed to clients | `events.rs` |
+//! | the parts, made from the configuration | `wiring.rs` |
 //!
 //! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so a
 //! request touches nothing of another shard unless its partition lives there.
 
 mod connection;
+mod coordinator;
 #[cfg(test)]
 mod delivery;
 mod events;
@@ -29,7 +30,6 @@ mod introspection;
 mod levels;
 mod listener;
 mod login;
-mod node;
 mod overload;
 mod passwords;
 mod runtime_settings;
@@ -48,7 +48,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use base::{HashMap, LogThrottle, broken};
-use catalog::Catalog;
+use catalog::{Catalog, Scripts};
 use cql::system::{ClientInfo, NodeInfo};
 use cql::{BatchLimits, BatchSeverity, ResultMemory};
 use engine::EngineError;
@@ -58,7 +58,7 @@ use reader::ReadError;
 use reports::memory_text;
 use runtime::{CpuGroup, Event, Shard};
 
-pub use introspection::{UnderWay, clients, memory, node_info, under_way};
+pub use introspection::{UnderWay, clients, memory, node_info, requests_in_flight};
 pub use listener::{ListenError, Opened, Port, start as listen, stop as stop_listening};
 pub use overload::Limits;
 pub use runtime_settings::{TimeoutKind, set_timeout, set_trace_probability, timeouts, trace_probability};
@@ -71,7 +71,7 @@ pub use passwords::Passwords;
 
 use connection::Connection;
 use levels::{Effective, Level, Levels};
-use overload::Verdict;
+use overload::AdmissionDecision;
 use runtime_settings::RuntimeSettings;
 use statement_counters::StatementCounters;
 use statements::Statements;
@@ -105,6 +105,8 @@ pub struct CqlOptions {
     pub checks_permissions: bool,
     /// Columns can be masked.
     pub masks_columns: bool,
+    /// Runs user-defined functions; `None` if they are not allowed.
+    pub scripts: Option<Scripts>,
     /// The node counts as all replicas of a keyspace.
     pub counts_as_all_replicas: bool,
     pub timeouts: Timeouts,
@@ -273,7 +275,8 @@ impl CqlShard {
         introspection::memory_of(self).map_or_else(|_| String::new(), |uses| memory_text(&uses))
     }
 
-    /// Logs where the shard's memory is, because a request was refused some; at most every [`MEMORY_PAUSE_US`].
+    /// Logs where the shard's memory is, because a request was refused some; at most every
+    /// [`MEMORY_PAUSE_US`].
     pub fn memory_refused(&self, what: &str) {
         if self.refused_memory.admit(self.shard.now_us(), MEMORY_PAUSE_US).is_some() {
             warn!(target: "memory", "refused: {what}\n{}", self.memory_text());
@@ -320,7 +323,8 @@ impl CqlShard {
     pub fn with_virtual_tables(&self, catalog: &Catalog) -> Catalog {
         let mut seen = self.seen_catalog.borrow_mut();
         if !seen.0.is_same(catalog) {
-            *seen = (catalog.clone(), catalog.with_virtual_tables());
+            let scripts = self.options.scripts.clone();
+            *seen = (catalog.clone(), catalog.with_virtual_tables().with_scripts(scripts));
         }
         seen.1.clone()
     }
@@ -336,14 +340,14 @@ impl CqlShard {
     }
 
     /// The verdict on another request of `bytes` bytes.
-    pub fn verdict(&self, effective: &Effective, bytes: usize) -> Verdict {
-        let pace = effective.level.pace.borrow();
-        let load = overload::Load {
+    pub fn admission(&self, effective: &Effective, bytes: usize) -> AdmissionDecision {
+        let service_rate = effective.level.service_rate.borrow();
+        let load = overload::ShardLoad {
             request_bytes: self.request_bytes.get(),
             requests: self.requests.get(),
-            level_requests: pace.under_way(),
-            level_wait_us: (pace.under_way() >= overload::REQUESTS_ALWAYS)
-                .then(|| pace.wait_us(self.shard.now_us()))
+            level_requests: service_rate.in_flight(),
+            level_wait_us: (service_rate.in_flight() >= overload::REQUESTS_ALWAYS)
+                .then(|| service_rate.wait_us(self.shard.now_us()))
                 .flatten(),
         };
         let timeout_us = effective.timeout_us.unwrap_or(self.runtime.timeouts.get().read_us);
@@ -364,19 +368,19 @@ impl CqlShard {
     }
 
     /// Counts a request of `bytes` bytes as started.
-    pub fn take_room(&self, level: &Level, bytes: usize) {
+    pub fn begin_request(&self, level: &Level, bytes: usize) {
         self.request_bytes.set(self.request_bytes.get() + bytes);
         self.requests.set(self.requests.get() + 1);
-        level.pace.borrow_mut().began(self.shard.now_us());
+        level.service_rate.borrow_mut().began(self.shard.now_us());
     }
 
     /// Counts a request as ended. Waiting connections are woken when several requests have ended.
-    pub fn give_room(&self, level: &Level, bytes: usize) {
+    pub fn end_request(&self, level: &Level, bytes: usize) {
         if !broken::is("room_returned") {
             self.request_bytes.set(self.request_bytes.get() - bytes);
         }
         self.requests.set(self.requests.get() - 1);
-        level.pace.borrow_mut().ended(self.shard.now_us());
+        level.service_rate.borrow_mut().ended(self.shard.now_us());
         let freed = self.freed.get() + 1;
         self.freed.set(freed);
         if freed >= FREED_TOLD || self.requests.get() <= overload::REQUESTS_ALWAYS {

@@ -1,10 +1,10 @@
 //! Admission of requests: an arriving request begins, is delayed, or is refused at once. Pure.
 //!
 //! Overload is detected by three values: bytes and number of the shard's requests in flight, and the
-//! estimated wait at the request's service level. [`Pace`] measures the rate at which the level's requests
-//! end while there are any; by Little's law, that rate and the number in flight give the wait of one more
-//! request. The best rate of the last second counts, so that a level with few requests is not taken for a
-//! slow one.
+//! estimated wait at the request's service level. [`ServiceRate`] measures the rate at which the level's
+//! requests end while there are any; by Little's law, that rate and the number in flight give the wait of one
+//! more request. The best rate of the last second counts, so that a level with few requests is not taken for
+//! a slow one.
 //!
 //! - Interactive requests are refused when they would wait for more than a third of their timeout, or 50 ms:
 //!   a late answer is useless, and the client can retry a refused request elsewhere.
@@ -37,8 +37,8 @@ const WINDOWS: usize = 10;
 
 /// Rate at which requests of a level end on a shard.
 #[derive(Clone, Debug, Default)]
-pub struct Pace {
-    under_way: u32,
+pub struct ServiceRate {
+    in_flight: u32,
     /// The time up to which the window is accounted.
     looked_us: u64,
     window_began_us: u64,
@@ -50,23 +50,23 @@ pub struct Pace {
     next: usize,
 }
 
-impl Pace {
-    pub fn under_way(&self) -> u32 {
-        self.under_way
+impl ServiceRate {
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
     pub fn began(&mut self, now_us: u64) {
-        self.look(now_us);
-        self.under_way += 1;
+        self.observe(now_us);
+        self.in_flight += 1;
     }
 
     /// # Panics
     /// No request is in flight.
     pub fn ended(&mut self, now_us: u64) {
-        assert!(self.under_way > 0, "what ends has begun");
+        assert!(self.in_flight > 0, "what ends has begun");
         self.ended += 1;
-        self.look(now_us);
-        self.under_way -= 1;
+        self.observe(now_us);
+        self.in_flight -= 1;
     }
 
     /// A request waits for something other than the CPU, and does not count as in flight meanwhile.
@@ -74,13 +74,13 @@ impl Pace {
     /// # Panics
     /// None is under way.
     pub fn idle(&mut self, now_us: u64) {
-        assert!(self.under_way > 0, "a request that becomes idle was in flight");
-        self.look(now_us);
-        self.under_way -= 1;
+        assert!(self.in_flight > 0, "a request that becomes idle was in flight");
+        self.observe(now_us);
+        self.in_flight -= 1;
     }
 
-    fn look(&mut self, now_us: u64) {
-        if self.under_way > 0 {
+    fn observe(&mut self, now_us: u64) {
+        if self.in_flight > 0 {
             self.busy_us += now_us.saturating_sub(self.looked_us);
         }
         self.looked_us = now_us;
@@ -104,7 +104,7 @@ impl Pace {
 
     /// How long one more request would wait.
     pub fn wait_us(&self, now_us: u64) -> Option<u64> {
-        Some(u64::from(self.under_way) * 1_000_000 / self.rate_per_s(now_us)?)
+        Some(u64::from(self.in_flight) * 1_000_000 / self.rate_per_s(now_us)?)
     }
 }
 
@@ -118,32 +118,32 @@ pub struct Limits {
 
 /// Requests in flight on a shard, and of the request's level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct ShardLoad {
     pub request_bytes: usize,
     pub requests: u32,
     pub level_requests: u32,
-    /// See [`Pace::wait_us`].
+    /// See [`ServiceRate::wait_us`].
     pub level_wait_us: Option<u64>,
 }
 
 /// The decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AdmissionDecision {
     Begin,
     /// The connection is not read until the load has fallen.
     Delay,
-    Refuse(Reason),
+    Refuse(ShedReason),
 }
 
 /// Why a request is refused; `Display` is the text for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum ShedReason {
     TooManyRequests(u32),
     TooManyBytes,
     WouldWait { wait_us: u64, wait_us_max: u64 },
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ShedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooManyRequests(requests) => write!(
@@ -165,9 +165,15 @@ impl fmt::Display for Reason {
 }
 
 /// Decides on a request of `bytes` bytes.
-pub fn decide(load: &Load, limits: &Limits, workload: Workload, timeout_us: u64, bytes: usize) -> Verdict {
+pub fn decide(
+    load: &ShardLoad,
+    limits: &Limits,
+    workload: Workload,
+    timeout_us: u64,
+    bytes: usize,
+) -> AdmissionDecision {
     if load.requests >= limits.requests_max {
-        return Verdict::Refuse(Reason::TooManyRequests(load.requests));
+        return AdmissionDecision::Refuse(ShedReason::TooManyRequests(load.requests));
     }
     let wait_us_max = match workload {
         Workload::Interactive => INTERACTIVE_WAIT_US_MAX,
@@ -178,10 +184,10 @@ pub fn decide(load: &Load, limits: &Limits, workload: Workload, timeout_us: u64,
     // A request that is the only one always fits.
     let is_large = load.requests > 0 && load.request_bytes + bytes > limits.request_bytes_max;
     match workload {
-        _ if !is_large && wait_us <= wait_us_max => Verdict::Begin,
-        Workload::Interactive if is_large => Verdict::Refuse(Reason::TooManyBytes),
-        Workload::Interactive => Verdict::Refuse(Reason::WouldWait { wait_us, wait_us_max }),
-        Workload::Batch | Workload::Unspecified => Verdict::Delay,
+        _ if !is_large && wait_us <= wait_us_max => AdmissionDecision::Begin,
+        Workload::Interactive if is_large => AdmissionDecision::Refuse(ShedReason::TooManyBytes),
+        Workload::Interactive => AdmissionDecision::Refuse(ShedReason::WouldWait { wait_us, wait_us_max }),
+        Workload::Batch | Workload::Unspecified => AdmissionDecision::Delay,
     }
 }
 
@@ -193,26 +199,26 @@ mod tests {
     /// in flight and rate; the shard's bytes and requests. Limits are 100 bytes and 100 requests.
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        let [level, pace, shard] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
+        let [level, service_rate, shard] = text.split('|').collect::<Vec<_>>()[..] else { panic!("{text}") };
         let words = |text: &str| -> Vec<u64> {
             let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|word| !word.is_empty());
             numbers.map(|word| word.parse().unwrap()).collect()
         };
         let (workload, timeout) = level.trim().split_once(' ').unwrap();
-        let (pace, shard) = (words(pace), words(shard));
-        let load = Load {
+        let (service_rate, shard) = (words(service_rate), words(shard));
+        let load = ShardLoad {
             request_bytes: shard[0] as usize,
             requests: shard[1] as u32,
-            level_requests: pace[0] as u32,
-            level_wait_us: pace.get(1).map(|rate| pace[0] * 1_000_000 / rate),
+            level_requests: service_rate[0] as u32,
+            level_wait_us: service_rate.get(1).map(|rate| service_rate[0] * 1_000_000 / rate),
         };
         let limits = Limits { request_bytes_max: 100, requests_max: 100 };
         let workload = Workload::from_name(workload).unwrap();
-        let verdict = decide(&load, &limits, workload, words(timeout)[0] * 1000, 10);
-        let found = match verdict {
-            Verdict::Begin => "begin".to_string(),
-            Verdict::Delay => "delay".to_string(),
-            Verdict::Refuse(reason) => reason.to_string(),
+        let admission = decide(&load, &limits, workload, words(timeout)[0] * 1000, 10);
+        let found = match admission {
+            AdmissionDecision::Begin => "begin".to_string(),
+            AdmissionDecision::Delay => "delay".to_string(),
+            AdmissionDecision::Refuse(reason) => reason.to_string(),
         };
         assert!(found.contains(expect), "{text}: {found}");
     }
@@ -254,49 +260,49 @@ mod tests {
 
     #[test]
     fn a_pace_is_of_busy_time_and_the_best_of_a_second() {
-        let mut pace = Pace::default();
+        let mut service_rate = ServiceRate::default();
         let mut now_us = 10_000_000;
-        assert_eq!(pace.wait_us(now_us), None);
+        assert_eq!(service_rate.wait_us(now_us), None);
         // One at a time: each takes 1 ms, followed by 9 ms without requests. The rate is 1000/s, not 100/s.
         for _ in 0..100 {
-            pace.began(now_us);
-            pace.ended(now_us + 1000);
+            service_rate.began(now_us);
+            service_rate.ended(now_us + 1000);
             now_us += 10_000;
         }
-        assert_eq!(pace.rate_per_s(now_us), Some(1000));
-        (0..50).for_each(|_| pace.began(now_us));
-        assert_eq!((pace.under_way(), pace.wait_us(now_us)), (50, Some(50_000)));
+        assert_eq!(service_rate.rate_per_s(now_us), Some(1000));
+        (0..50).for_each(|_| service_rate.began(now_us));
+        assert_eq!((service_rate.in_flight(), service_rate.wait_us(now_us)), (50, Some(50_000)));
         // Slower from now on; the new rate counts after a second.
-        let slower = |pace: &mut Pace, now_us: &mut u64, times: u64| {
+        let slower = |service_rate: &mut ServiceRate, now_us: &mut u64, times: u64| {
             for _ in 0..times {
                 *now_us += 4_000;
-                pace.ended(*now_us);
-                pace.began(*now_us);
+                service_rate.ended(*now_us);
+                service_rate.began(*now_us);
             }
         };
-        slower(&mut pace, &mut now_us, 40);
-        assert_eq!(pace.rate_per_s(now_us), Some(1000));
-        slower(&mut pace, &mut now_us, 300);
-        assert_eq!(pace.rate_per_s(now_us), Some(250));
+        slower(&mut service_rate, &mut now_us, 40);
+        assert_eq!(service_rate.rate_per_s(now_us), Some(1000));
+        slower(&mut service_rate, &mut now_us, 300);
+        assert_eq!(service_rate.rate_per_s(now_us), Some(250));
         // Long requests: few end in a second.
         for _ in 0..20 {
             now_us += 500_000;
-            pace.ended(now_us);
-            pace.began(now_us);
+            service_rate.ended(now_us);
+            service_rate.began(now_us);
         }
-        assert_eq!(pace.rate_per_s(now_us), Some(2));
+        assert_eq!(service_rate.rate_per_s(now_us), Some(2));
         // After a long time without requests the rate is unknown.
-        assert_eq!(pace.rate_per_s(now_us + 10_000_000), None);
+        assert_eq!(service_rate.rate_per_s(now_us + 10_000_000), None);
         // Requests set aside do not add to the wait, and their time is not charged to the level.
-        let mut pace = Pace::default();
-        pace.began(now_us);
-        (0..40).for_each(|_| pace.began(now_us));
-        (0..40).for_each(|_| pace.idle(now_us));
+        let mut service_rate = ServiceRate::default();
+        service_rate.began(now_us);
+        (0..40).for_each(|_| service_rate.began(now_us));
+        (0..40).for_each(|_| service_rate.idle(now_us));
         for _ in 0..100 {
             now_us += 1000;
-            pace.ended(now_us);
-            pace.began(now_us);
+            service_rate.ended(now_us);
+            service_rate.began(now_us);
         }
-        assert_eq!((pace.under_way(), pace.wait_us(now_us)), (1, Some(1000)));
+        assert_eq!((service_rate.in_flight(), service_rate.wait_us(now_us)), (1, Some(1000)));
     }
 }

@@ -1,6 +1,8 @@
 //! Hashes and checks passwords on a thread of its own: bcrypt takes tens of milliseconds by design, in which
 //! a shard serves thousands of requests.
 //!
+//! A simulation has no other threads: there passwords are checked at once, on the shard.
+//!
 //! Hashes have Cassandra's form: bcrypt, `$2a$10$…`. The queue is bounded; further logins are refused and may
 //! retry.
 
@@ -22,7 +24,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Handle of the thread, which ends when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub struct Passwords {
-    jobs: SyncSender<Job>,
+    /// `None`: jobs run at once.
+    jobs: Option<SyncSender<Job>>,
     cost: u32,
 }
 
@@ -35,7 +38,12 @@ impl Passwords {
         let (jobs, todo) = sync_channel::<Job>(WAITING_MAX);
         let work = move || todo.into_iter().for_each(|job| job());
         std::thread::Builder::new().name("passwords".to_string()).spawn(work)?;
-        Ok(Self { jobs, cost })
+        Ok(Self { jobs: Some(jobs), cost })
+    }
+
+    /// Checks passwords at once, without a thread, for simulations.
+    pub fn at_once(cost: u32) -> Self {
+        Self { jobs: None, cost }
     }
 
     /// Hashes a password with a random salt, in the form in which it is stored.
@@ -76,10 +84,11 @@ impl Passwords {
     }
 
     async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, CqlError> {
+        let Some(jobs) = &self.jobs else { return Ok(job()) };
         let (answer, answered) = oneshot::channel();
         // The answer is dropped if the caller no longer waits.
         let job: Job = Box::new(move || drop(answer.send(job())));
-        match self.jobs.try_send(job) {
+        match jobs.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 let text = format!("{WAITING_MAX} logins are waiting; retry later");
@@ -102,19 +111,20 @@ mod tests {
     fn what_was_hashed_is_recognized() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let passwords = Passwords::start(4).unwrap();
-            let hash = passwords.hash("secret").await.unwrap();
-            assert!(hash.starts_with("$2a$04$") && hash.len() == 60, "{hash}");
-            assert!(passwords.is_right("secret", Some(&hash)).await.unwrap());
-            assert!(!passwords.is_right("Secret", Some(&hash)).await.unwrap());
-            assert!(!passwords.is_right("secret", None).await.unwrap());
-            assert!(!passwords.is_right("secret", Some("no hash")).await.unwrap());
-            assert_ne!(passwords.hash("secret").await.unwrap(), hash, "salted");
+            for passwords in [Passwords::start(4).unwrap(), Passwords::at_once(4)] {
+                let hash = passwords.hash("secret").await.unwrap();
+                assert!(hash.starts_with("$2a$04$") && hash.len() == 60, "{hash}");
+                assert!(passwords.is_right("secret", Some(&hash)).await.unwrap());
+                assert!(!passwords.is_right("Secret", Some(&hash)).await.unwrap());
+                assert!(!passwords.is_right("secret", None).await.unwrap());
+                assert!(!passwords.is_right("secret", Some("no hash")).await.unwrap());
+                assert_ne!(passwords.hash("secret").await.unwrap(), hash, "salted");
+            }
         });
     }
 
     #[test]
-    fn that_nobody_is_there_takes_a_check_too() {
+    fn the_absence_of_a_client_takes_a_check_too() {
         assert!(bcrypt::verify("x", NOBODYS_HASH).is_ok(), "a hash that can be checked");
     }
 }

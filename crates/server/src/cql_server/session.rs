@@ -21,9 +21,9 @@ use protocol::{
 };
 
 use super::connection::Connection;
+use super::coordinator::ShardCoordinator;
 use super::levels::{Effective, Levels, count};
-use super::login::{AUTHENTICATOR, Stage};
-use super::node::Node;
+use super::login::{AUTHENTICATOR, SetupStage};
 use super::statement_counters::Operation;
 use super::traces::Recorder;
 use super::user::User;
@@ -36,7 +36,7 @@ pub(crate) type Started = (ProtocolVersion, Option<Compression>);
 #[derive(Default)]
 pub(crate) struct Session {
     version: Cell<Option<ProtocolVersion>>,
-    pub stage: Cell<Stage>,
+    pub stage: Cell<SetupStage>,
     /// The role that has logged in; `None`: no login was required.
     user: RefCell<Option<Rc<User>>>,
     /// The service level of the session, and the version of the levels at which it was looked up.
@@ -63,9 +63,9 @@ impl Session {
     /// The stage of the connection, in Cassandra's words.
     pub fn stage_name(&self) -> &'static str {
         match self.stage.get() {
-            Stage::New => "established",
-            Stage::LoginDue | Stage::LoginUnderWay => "authenticating",
-            Stage::Ready => "ready",
+            SetupStage::New => "established",
+            SetupStage::LoginDue | SetupStage::LoginUnderWay => "authenticating",
+            SetupStage::Ready => "ready",
         }
     }
 
@@ -78,7 +78,7 @@ impl Session {
     pub fn logged_in(&self, role: &str) {
         *self.user.borrow_mut() = Some(Rc::new(User::new(role)));
         *self.served.borrow_mut() = None;
-        self.stage.set(Stage::Ready);
+        self.stage.set(SetupStage::Ready);
     }
 
     /// The service level of the next request.
@@ -160,7 +160,7 @@ pub(crate) fn answer_at_once(
         Some(None)
     };
     let is_set_up = session.version.get().is_some();
-    if matches!(session.stage.get(), Stage::LoginDue | Stage::LoginUnderWay)
+    if matches!(session.stage.get(), SetupStage::LoginDue | SetupStage::LoginUnderWay)
         && !matches!(header.opcode, Opcode::AuthResponse | Opcode::Options | Opcode::Startup)
     {
         let opcode = format!("{:?}", header.opcode).to_ascii_uppercase();
@@ -186,11 +186,11 @@ pub(crate) fn answer_at_once(
             connection.register(&events);
             connection.answer(|out| reply.ready(out));
         }
-        Request::AuthResponse { token } if session.stage.get() == Stage::LoginDue => {
-            session.stage.set(Stage::LoginUnderWay);
+        Request::AuthResponse { token } if session.stage.get() == SetupStage::LoginDue => {
+            session.stage.set(SetupStage::LoginUnderWay);
             connection.log_in(header, token.unwrap_or_default());
         }
-        Request::AuthResponse { .. } if session.stage.get() == Stage::LoginUnderWay => {
+        Request::AuthResponse { .. } if session.stage.get() == SetupStage::LoginUnderWay => {
             return refuse(CqlError::Protocol("the last AUTH_RESPONSE is still being checked".to_string()));
         }
         Request::AuthResponse { .. } => {
@@ -211,11 +211,11 @@ pub(crate) fn answer_at_once(
                     startup.options().map(|(name, value)| (name.to_string(), value.to_string())).collect();
                 match connection.cql.options.passwords {
                     Some(_) => {
-                        session.stage.set(Stage::LoginDue);
+                        session.stage.set(SetupStage::LoginDue);
                         connection.answer_startup(|out| reply.authenticate(out, AUTHENTICATOR), started);
                     }
                     None => {
-                        session.stage.set(Stage::Ready);
+                        session.stage.set(SetupStage::Ready);
                         connection.answer_startup(|out| reply.ready(out), started);
                     }
                 }
@@ -377,7 +377,7 @@ async fn run(
     if let Some(trace) = &trace {
         trace.request(&message.request);
     }
-    let node = Node::on(cql, connection.session.user(), trace.clone())?
+    let node = ShardCoordinator::on(cql, connection.session.user(), trace.clone())?
         .with_pages_of(arrival.page_bytes_max)
         .at_level(&arrival.served.level);
     let session_keyspace = connection.session.keyspace.borrow().clone();
@@ -462,7 +462,7 @@ async fn run(
 /// The statement with this id, prepared against the current schema. If its table has changed, it is prepared
 /// again. If its columns have changed, the client gets UNPREPARED, so that it prepares the statement and
 /// learns the columns.
-async fn known(cql: &Rc<CqlShard>, node: &Node, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
+async fn known(cql: &Rc<CqlShard>, node: &ShardCoordinator, id: &[u8]) -> Result<Arc<Prepared>, CqlError> {
     let unprepared = || CqlError::Unprepared { id: id.to_vec() };
     let prepared = cql.statements.get(id).ok_or_else(unprepared)?;
     let catalog = node.catalog();
@@ -487,7 +487,7 @@ async fn share(cql: &Rc<CqlShard>, prepared: Prepared) -> Arc<Prepared> {
 /// Prepares a statement for all shards.
 async fn prepare(
     cql: &Rc<CqlShard>,
-    node: &Node,
+    node: &ShardCoordinator,
     keyspace: Option<&str>,
     text: &str,
 ) -> Result<Arc<Prepared>, CqlError> {
@@ -500,7 +500,7 @@ async fn prepare(
     Ok(share(cql, Prepared::new(&catalog, keyspace, text)?).await)
 }
 
-fn execution<'a>(node: &Node, parameters: &QueryParameters<'a>) -> Execution<'a> {
+fn execution<'a>(node: &ShardCoordinator, parameters: &QueryParameters<'a>) -> Execution<'a> {
     Execution {
         now_us: node.wall_us(),
         timestamp_us: parameters.timestamp_us,
@@ -518,7 +518,7 @@ fn consistency(parameters: &QueryParameters<'_>) -> ConsistencyLevels {
 }
 
 async fn execute(
-    node: &Node,
+    node: &ShardCoordinator,
     arrival: &Arrival,
     prepared: &Prepared,
     parameters: &QueryParameters<'_>,
@@ -532,7 +532,7 @@ async fn execute(
 }
 
 async fn execute_uncounted(
-    node: &Node,
+    node: &ShardCoordinator,
     arrival: &Arrival,
     prepared: &Prepared,
     parameters: &QueryParameters<'_>,
@@ -566,7 +566,7 @@ async fn execute_uncounted(
 /// The output of `outcome` if it ends within the timeout, counted from the request's arrival. If the timeout
 /// is already over, `outcome` is not started. Its parts on other shards end by the same deadline.
 async fn in_time(
-    node: &Node,
+    node: &ShardCoordinator,
     arrival: &Arrival,
     timeout_us: Option<u64>,
     outcome: Pin<&mut impl Future<Output = Result<Outcome, CqlError>>>,

@@ -25,7 +25,7 @@ pub struct Taking {
 
 /// The decision on the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TakingVerdict {
     /// Judge again after this number of microseconds.
     WaitUs(u64),
     TooSlow {
@@ -56,17 +56,17 @@ impl Taking {
     }
 
     /// Must be called while large answers wait and the socket takes nothing.
-    pub fn judge(&mut self, now_us: u64, period_us: u64, others_wait: bool) -> Verdict {
+    pub fn judge(&mut self, now_us: u64, period_us: u64, others_wait: bool) -> TakingVerdict {
         let end_us = self.period_began_us.saturating_add(period_us);
         if now_us < end_us {
-            return Verdict::WaitUs(end_us - now_us);
+            return TakingVerdict::WaitUs(end_us - now_us);
         }
         let least_bytes = self.least_bytes();
         if self.taken_bytes < least_bytes && others_wait {
-            return Verdict::TooSlow { taken_bytes: self.taken_bytes, least_bytes };
+            return TakingVerdict::TooSlow { taken_bytes: self.taken_bytes, least_bytes };
         }
         (self.period_began_us, self.taken_bytes) = (now_us, 0);
-        Verdict::WaitUs(period_us.max(1))
+        TakingVerdict::WaitUs(period_us.max(1))
     }
 }
 
@@ -78,27 +78,27 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn who_takes_too_little_is_too_slow_when_others_wait() {
+    fn a_client_that_takes_too_little_is_too_slow_when_others_wait() {
         let mut taking = Taking::begin(5, 32 * MIB);
-        assert_eq!(taking.judge(1_000_005, PERIOD_US, true), Verdict::WaitUs(1_000_000));
+        assert_eq!(taking.judge(1_000_005, PERIOD_US, true), TakingVerdict::WaitUs(1_000_000));
         // No other request waits: a new period begins, and the missing bytes are forgiven.
-        assert_eq!(taking.judge(2_000_005, PERIOD_US, false), Verdict::WaitUs(PERIOD_US));
+        assert_eq!(taking.judge(2_000_005, PERIOD_US, false), TakingVerdict::WaitUs(PERIOD_US));
         taking = taking.took(2 * MIB);
-        assert_eq!(taking.judge(4_000_005, PERIOD_US, true), Verdict::WaitUs(PERIOD_US));
+        assert_eq!(taking.judge(4_000_005, PERIOD_US, true), TakingVerdict::WaitUs(PERIOD_US));
         taking = taking.took(2 * MIB - 1);
         assert_eq!(
             taking.judge(6_000_005, PERIOD_US, true),
-            Verdict::TooSlow { taken_bytes: 2 * MIB - 1, least_bytes: 2 * MIB }
+            TakingVerdict::TooSlow { taken_bytes: 2 * MIB - 1, least_bytes: 2 * MIB }
         );
     }
 
     #[test]
     fn a_small_rest_is_judged_as_the_whole_was() {
         let mut taking = Taking::begin(0, 300 << 10).took(LEAST_BYTES);
-        assert_eq!(taking.judge(PERIOD_US, PERIOD_US, true), Verdict::WaitUs(PERIOD_US));
-        assert!(matches!(taking.judge(2 * PERIOD_US, PERIOD_US, true), Verdict::TooSlow { .. }));
+        assert_eq!(taking.judge(PERIOD_US, PERIOD_US, true), TakingVerdict::WaitUs(PERIOD_US));
+        assert!(matches!(taking.judge(2 * PERIOD_US, PERIOD_US, true), TakingVerdict::TooSlow { .. }));
         let mut taking = Taking::begin(0, 300 << 10).with_more(64 * MIB).took(LEAST_BYTES);
-        let too_slow = Verdict::TooSlow { taken_bytes: LEAST_BYTES, least_bytes: 4 * MIB };
+        let too_slow = TakingVerdict::TooSlow { taken_bytes: LEAST_BYTES, least_bytes: 4 * MIB };
         assert_eq!(taking.judge(PERIOD_US, PERIOD_US, true), too_slow);
     }
 }

@@ -109,7 +109,7 @@ impl Recorder {
     }
 
     /// Merges the records of reads into the events, ordered by time.
-    fn take_in_reads(&self) {
+    fn merge_reads(&self) {
         let mut trace = self.trace.borrow_mut();
         for read in self.reads.take() {
             let (notes, left_off) = read.take();
@@ -173,7 +173,7 @@ impl Recorder {
 
     /// Ends the trace before the request is answered. Completes when every shard has it.
     pub async fn finish(&self) {
-        self.take_in_reads();
+        self.merge_reads();
         let trace = {
             let mut trace = self.trace.borrow_mut();
             trace.duration_us = self.shard.now_us() - self.began_us;

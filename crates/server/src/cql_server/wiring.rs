@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::murmur3;
-use catalog::{Catalog, RoleChange};
+use catalog::{Catalog, RoleChange, Scripts};
 use cql::BatchLimits;
 use cql::system::{NodeInfo, SettingInfo};
 use cql::{ResultLimits, SchemaRules};
@@ -27,8 +27,8 @@ use crate::client_listeners::{ClientListeners, ClientParts};
 use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
 use crate::config::ports::{self, PortPlan};
 use crate::config::{
-    BatchConfig, Config, Encryption, IdentityConfig, ListenConfig, RequestConfig, ResultConfig, SchemaConfig,
-    SecurityConfig, TimeoutConfig,
+    BatchConfig, Config, Encryption, FunctionConfig, IdentityConfig, ListenConfig, RequestConfig,
+    ResultConfig, SchemaConfig, SecurityConfig, TimeoutConfig,
 };
 use crate::serve_error::ServeError;
 use crate::start_time::StartTime;
@@ -168,6 +168,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         passwords,
         checks_permissions,
         masks_columns,
+        scripts: scripts(&schema.functions),
         counts_as_all_replicas,
         timeouts: timeouts_of(timeouts),
         answer_bytes_max: to_usize(
@@ -219,11 +220,23 @@ fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
 }
 
 fn schema_rules(schema: &SchemaConfig) -> SchemaRules {
-    let SchemaConfig { compact_tables_enabled, drop_compact_storage_enabled } = *schema;
+    let SchemaConfig { compact_tables_enabled, drop_compact_storage_enabled, functions: _ } = *schema;
     SchemaRules {
         may_create_compact: compact_tables_enabled,
         may_drop_compact_storage: drop_compact_storage_enabled,
     }
+}
+
+/// What runs user-defined functions, if they are allowed.
+fn scripts(functions: &FunctionConfig) -> Option<Scripts> {
+    let FunctionConfig { is_enabled, time_ms, memory_bytes } = *functions;
+    let limits = udf::Limits {
+        time_us: time_ms.saturating_mul(1000),
+        clock: Some(Arc::new(runtime::real::thread_cpu_us)),
+        memory_bytes: usize::try_from(memory_bytes).unwrap_or(usize::MAX),
+        ..udf::Limits::default()
+    };
+    is_enabled.then(|| Scripts(Arc::new(udf::LuaEngine::new(limits))))
 }
 
 fn batch_limits(batches: BatchConfig) -> BatchLimits {
@@ -306,8 +319,8 @@ fn listened(
 fn settings(config: &Config) -> BTreeMap<String, SettingInfo> {
     let mut config = config.clone();
     let setting = |option: &OptionDef| {
-        let kind = (option.at)(&mut config).kind();
-        let value = (option.at)(&mut config).show();
+        let kind = (option.target)(&mut config).kind();
+        let value = (option.target)(&mut config).show();
         (option.name.to_string(), SettingInfo { value, kind })
     };
     OPTIONS.iter().map(setting).collect()

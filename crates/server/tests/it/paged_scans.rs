@@ -8,8 +8,8 @@
 //!   by rows, bytes or dead rows, whether or not readers stay open between pages;
 //! - the storage in memory, whose pages end anywhere, also after every single row.
 //!
-//! Half of the tables have secondary indexes, created before the data or after them; the storage that decides the right
-//! answer has none.
+//! Half of the tables have secondary indexes, created before the data or after them; the storage that decides
+//! the right answer has none.
 //!
 //! Failing cases are shrunk.
 
@@ -522,7 +522,7 @@ fn the_pages_of_a_scan_are_its_unpaged_result() {
 
 /// The two cases in which pages lost partitions: more dead rows than a page may read.
 #[test]
-fn partitions_behind_many_dead_rows_are_found() {
+fn partitions_after_many_dead_rows_are_found() {
     let dead = Run { kind: Kind::Dead, rows: 11_000 };
     let live = Run { kind: Kind::Live, rows: 1 };
     let of = |has_static, runs: &[Run]| Content { has_static, runs: runs.to_vec(), is_flushed: false };

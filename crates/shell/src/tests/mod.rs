@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fake_server::{Answer, Asked, FakeServer};
 use protocol::{CqlError, ProtocolVersion};
+use unicode_width::UnicodeWidthStr;
 
 use super::connection::{Credentials, Target};
 use super::failure::Failure;
@@ -180,7 +181,7 @@ fn other_formats() {
 }
 
 #[test]
-fn a_script_stops_at_the_first_error_and_says_where() {
+fn a_script_stops_at_the_first_error_and_shows_its_position() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     let server = FakeServer::start(ProtocolVersion::V5, move |asked| {
@@ -220,7 +221,25 @@ fn pages_are_one_result() {
 }
 
 #[test]
-fn settings_are_said_and_sent() {
+fn rows_wider_than_the_terminal_are_expanded_on_request() {
+    let server = FakeServer::start(ProtocolVersion::V5, users);
+    let mut desk = Desk::new(&server);
+    assert_eq!(
+        desk.shown("EXPAND AUTO"),
+        "Expanded output is now on for rows that are wider than the terminal.\n"
+    );
+    let mut shown = |width| {
+        desk.shell.output.width = width;
+        desk.shown("SELECT * FROM users")
+    };
+    let table = shown(80);
+    let width = table.lines().map(UnicodeWidthStr::width).max().unwrap();
+    assert_eq!(shown(width), table);
+    assert!(table.contains("id | name") && shown(width - 1).contains("@ Row 2\n"), "{table}");
+}
+
+#[test]
+fn settings_are_printed_and_sent() {
     let server = FakeServer::start(ProtocolVersion::V4, |asked| {
         assert_eq!(asked.consistency, "LOCAL_QUORUM");
         Answer::Void
@@ -304,7 +323,7 @@ fn an_answer_that_is_late_is_not_the_next_one() {
 }
 
 #[test]
-fn errors_of_connections_say_what_to_do() {
+fn errors_of_connections_state_the_next_step() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let failure = Session::open(target(free)).err().unwrap().to_string();
     assert_eq!(failure, format!("no server listens on 127.0.0.1:{free}: start one with: messina"));
@@ -346,7 +365,7 @@ fn names_are_read_from_the_schema_tables() {
 }
 
 #[test]
-fn a_trace_that_nobody_kept_is_said() {
+fn a_missing_trace_is_reported() {
     let server = FakeServer::start(ProtocolVersion::V5, |asked| match asked.text.contains("system_traces") {
         true => Answer::Error(CqlError::Invalid("no system_traces".to_string())),
         false => Answer::Void,

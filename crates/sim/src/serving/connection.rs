@@ -20,6 +20,7 @@ use protocol::{
 };
 use runtime::{CpuGroup, Event, Shard, Stream};
 
+use super::access::Login;
 use super::notes::{Checker, Notes};
 
 /// A request without an answer after this virtual time hangs. Longer than all timeouts of the server
@@ -118,13 +119,31 @@ impl Connection {
         address: SocketAddr,
         version: ProtocolVersion,
         compression: Option<Compression>,
+        login: Option<Login>,
     ) -> Option<Rc<Self>> {
         let this = Self::connect(shard, notes, address, version).await?;
-        this.startup(compression).await.then_some(this)
+        this.startup(compression, login).await.then_some(this)
     }
 
-    /// Sends STARTUP; returns whether the server is ready.
-    pub async fn startup(&self, compression: Option<Compression>) -> bool {
+    /// Sends STARTUP and logs in, if a login is given; returns whether the server is ready.
+    pub async fn startup(&self, compression: Option<Compression>, login: Option<Login>) -> bool {
+        if !self.begin(compression, login.is_some()).await {
+            return false;
+        }
+        let Some(login) = login else { return true };
+        let request = Request::AuthResponse { token: Some(&login.token()) };
+        match self.ask("AUTH_RESPONSE", &request).await {
+            Some(Response::AuthSuccess { .. }) => true,
+            Some(other) => {
+                self.notes.fail(Checker::Access, format!("{login:?} is answered with {other:?}"));
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Sends STARTUP; returns whether the server is ready, or asks for a password.
+    pub async fn begin(&self, compression: Option<Compression>, asks_for_password: bool) -> bool {
         let mut options = vec![("CQL_VERSION", "3.0.0")];
         match compression {
             Some(Compression::Lz4) => options.push(("COMPRESSION", "lz4")),
@@ -132,7 +151,13 @@ impl Connection {
             None => {}
         }
         match self.ask("STARTUP", &Request::Startup(Startup { options })).await {
-            Some(Response::Ready) => {
+            Some(answer)
+                if match answer {
+                    Response::Ready => !asks_for_password,
+                    Response::Authenticate { .. } => asks_for_password,
+                    _ => false,
+                } =>
+            {
                 let inner = &mut *self.inner.borrow_mut();
                 inner.inbound.started(self.version, compression);
                 inner.outbound.started(self.version, compression);

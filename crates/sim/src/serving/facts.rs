@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::notes::{Moment, Notes};
+use super::notes::{EventTime, Notes};
 
 /// A column whose presence a read shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,9 +71,9 @@ struct Write {
     timestamp_us: i64,
     ttl_s: Option<i64>,
     effects: Vec<Effect>,
-    begun: Moment,
+    begun: EventTime,
     /// When it was answered, or became impossible.
-    ended: Option<Moment>,
+    ended: Option<EventTime>,
     state: State,
     /// No crash can remove it.
     is_durable: bool,
@@ -133,7 +133,7 @@ impl Facts {
 
     pub fn began(
         &mut self,
-        at: Moment,
+        at: EventTime,
         seq: i32,
         p: i32,
         timestamp_us: i64,
@@ -156,7 +156,7 @@ impl Facts {
     }
 
     /// Records an acknowledgement. `is_durable`: it holds after a power failure too.
-    pub fn acknowledged(&mut self, at: Moment, seq: i32, is_durable: bool) {
+    pub fn acknowledged(&mut self, at: EventTime, seq: i32, is_durable: bool) {
         let Some(write) = self.writes.get_mut(&seq) else { return };
         write.ended = Some(at);
         write.is_acknowledged = true;
@@ -168,7 +168,7 @@ impl Facts {
     }
 
     /// Records that the node refused the write.
-    pub fn refused(&mut self, at: Moment, seq: i32) -> Result<(), String> {
+    pub fn refused(&mut self, at: EventTime, seq: i32) -> Result<(), String> {
         let Some(write) = self.writes.get_mut(&seq) else { return Ok(()) };
         write.ended = Some(at);
         if matches!(write.state, State::Certain(_)) {
@@ -186,7 +186,7 @@ impl Facts {
     }
 
     /// Records that an operation from `begun` to `at` emptied the table. `is_done`: it succeeded.
-    pub fn emptied(&mut self, begun: Moment, at: Moment, is_done: bool) {
+    pub fn emptied(&mut self, begun: EventTime, at: EventTime, is_done: bool) {
         for write in self.writes.values_mut().filter(|write| write.state != State::Gone) {
             let is_before = write.is_acknowledged && write.ended.is_some_and(|ended| ended < begun);
             write.state = if is_done && is_before {
@@ -201,7 +201,7 @@ impl Facts {
     }
 
     /// Records that the node died. `loses_unsynced`: unsynced writes may be lost.
-    pub fn crashed(&mut self, at: Moment, loses_unsynced: bool) {
+    pub fn crashed(&mut self, at: EventTime, loses_unsynced: bool) {
         for write in self.writes.values_mut() {
             write.ended.get_or_insert(at);
             let stays = write.is_durable || (write.is_acknowledged && !loses_unsynced);
@@ -213,7 +213,7 @@ impl Facts {
 
     /// After a restart, and a compared read of everything: writes that were seen are durable, and possible
     /// writes that would have been seen if they were present are gone.
-    pub fn settle(&mut self, at: Moment, rows: &[Shown]) {
+    pub fn settle(&mut self, at: EventTime, rows: &[Shown]) {
         let by_place = Places::of(rows);
         loop {
             let mut gone = vec![];
@@ -277,7 +277,7 @@ impl Facts {
     }
 
     /// Whether a cell may expire between two moments.
-    pub fn may_expire(&self, notes: &Notes, from: Moment, to: Moment) -> bool {
+    pub fn may_expire(&self, notes: &Notes, from: EventTime, to: EventTime) -> bool {
         let (least_s, most_s) = notes.wall_s(from, to);
         let expiring = self.writes.values().filter(|write| write.state != State::Gone);
         expiring.filter_map(|write| expiry_s(write, notes, to)).any(|(first_s, last_s)| {
@@ -291,8 +291,8 @@ impl Facts {
         notes: &Notes,
         scope: Scope,
         rows: &[Shown],
-        begun: Moment,
-        ended: Moment,
+        begun: EventTime,
+        ended: EventTime,
     ) -> Result<(), String> {
         let shown = Places::of(rows);
         if shown.twice {
@@ -349,7 +349,7 @@ impl Facts {
         Ok(())
     }
 
-    fn tell(&self, seq: i32) -> String {
+    fn describe(&self, seq: i32) -> String {
         match self.writes.get(&seq) {
             Some(write) => format!("{write:?}"),
             None => format!("{seq}, which no client wrote"),
@@ -371,7 +371,7 @@ impl Facts {
             let Some(write) = self.writes.get(&seq).filter(|write| write.p == p) else {
                 return Err(format!("{}: shows {seq}, which no client wrote there", place()));
             };
-            let told = || format!("{}: shows {}", place(), self.tell(seq));
+            let told = || format!("{}: shows {}", place(), self.describe(seq));
             if write.at(c, column) != Some(true) {
                 return Err(format!("{}\n  which does not write there", told()));
             }
@@ -422,7 +422,7 @@ impl Facts {
 }
 
 /// The earliest and the latest second of the wall clock at which a write's cells expire.
-fn expiry_s(write: &Write, notes: &Notes, now: Moment) -> Option<(i64, i64)> {
+fn expiry_s(write: &Write, notes: &Notes, now: EventTime) -> Option<(i64, i64)> {
     let ttl_s = write.ttl_s?;
     let (least_s, most_s) = notes.wall_s(write.begun, write.ended.unwrap_or(now));
     Some((least_s + ttl_s, most_s + ttl_s + 1))
@@ -431,8 +431,8 @@ fn expiry_s(write: &Write, notes: &Notes, now: Moment) -> Option<(i64, i64)> {
 /// Scope and times of a read.
 struct Read<'a> {
     notes: &'a Notes,
-    begun: Moment,
-    ended: Moment,
+    begun: EventTime,
+    ended: EventTime,
     seen: Option<&'a BTreeSet<i32>>,
 }
 

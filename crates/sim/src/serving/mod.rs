@@ -14,9 +14,11 @@
 //! | pages of idle data | `pages.rs` |
 //! | schema changes | `schema.rs` |
 //! | clients that disconnect, stall, flood or send garbage | `rude.rs` |
+//! | logins, roles and service levels | `access.rs` |
 //! | leftovers of disconnected clients | `leftovers.rs` |
 //! | promises that are broken on purpose | `promises.rs` |
 
+mod access;
 mod connection;
 mod facts;
 mod leftovers;

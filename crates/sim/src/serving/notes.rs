@@ -57,12 +57,14 @@ pub struct Excuses {
     pub no_space: bool,
     /// Connections break.
     pub network: bool,
-    /// The node has little memory, or a low limit of concurrent requests.
+    /// The node has little memory, a low limit of concurrent requests, or a service level that ends requests.
     pub is_small: bool,
     /// The node is being stopped.
     pub is_stopping: bool,
     /// Idle connections are closed.
     pub idle: bool,
+    /// Clients vanish without closing their connections.
+    pub vanishing: bool,
 }
 
 /// The checkers of a served world. Each guards a promise, and `sim --server --break` shows that each can
@@ -87,6 +89,8 @@ pub enum Checker {
     Pages,
     /// Schema changes have their effect.
     Schema,
+    /// Passwords, roles and service levels are as their last change says.
+    Access,
     /// Nothing is kept of disconnected clients.
     Leftovers,
     /// The node starts, and stops.
@@ -100,7 +104,7 @@ pub enum Checker {
 }
 
 impl Checker {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Answers,
         Self::Connections,
         Self::Errors,
@@ -110,6 +114,7 @@ impl Checker {
         Self::Counters,
         Self::Pages,
         Self::Schema,
+        Self::Access,
         Self::Leftovers,
         Self::Starts,
         Self::Ends,
@@ -139,7 +144,7 @@ impl fmt::Display for Failure {
 
 /// A point in the order of events, with the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct EventTime {
     pub stamp: u64,
     pub now_us: u64,
 }
@@ -147,7 +152,7 @@ pub struct Moment {
 /// A change of the wall clock: its lead over the monotonic clock from then on.
 #[derive(Clone, Copy, Debug)]
 struct Jump {
-    at: Moment,
+    at: EventTime,
     ahead_us: i64,
 }
 
@@ -167,7 +172,7 @@ pub struct Notes {
 impl Notes {
     /// `wall_start_us`: the wall clock at time 0 of the monotonic clock.
     pub fn new(history: History, now_us: impl Fn() -> u64 + 'static, wall_start_us: i64) -> Self {
-        let begin = Jump { at: Moment { stamp: 0, now_us: 0 }, ahead_us: wall_start_us };
+        let begin = Jump { at: EventTime { stamp: 0, now_us: 0 }, ahead_us: wall_start_us };
         Self {
             history,
             counts: Cell::default(),
@@ -225,9 +230,9 @@ impl Notes {
     }
 
     /// A new point in the order of events, after all earlier ones.
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self) -> EventTime {
         self.stamp.set(self.stamp.get() + 1);
-        Moment { stamp: self.stamp.get(), now_us: (self.now_us)() }
+        EventTime { stamp: self.stamp.get(), now_us: (self.now_us)() }
     }
 
     /// Sets the wall clock by `by_us` microseconds.
@@ -242,7 +247,7 @@ impl Notes {
     }
 
     /// The least and the greatest second that the wall clock showed between two moments.
-    pub fn wall_s(&self, from: Moment, to: Moment) -> (i64, i64) {
+    pub fn wall_s(&self, from: EventTime, to: EventTime) -> (i64, i64) {
         let jumps = self.jumps.borrow();
         let mut found: Option<(i64, i64)> = None;
         for (at, jump) in jumps.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use protocol::{BatchType, Rows};
 
 use super::facts::{Column, Effect, Facts, Scope, Shown};
-use super::notes::{Checker, Moment, Notes};
+use super::notes::{Checker, EventTime, Notes};
 use super::session::{Answered, Bind, Session, Statement, With};
 
 /// The keyspace of all tables here.
@@ -196,12 +196,12 @@ impl Table {
     }
 
     /// Whether the table's schema was changed since.
-    fn was_disturbed(&self, since: Moment) -> bool {
+    fn was_disturbed(&self, since: EventTime) -> bool {
         let facts = self.facts.borrow();
         facts.is_changing || facts.disturbed > since.stamp
     }
 
-    fn learn(&self, notes: &Notes, answered: &Answered, seqs: &[i32], begun: Moment) {
+    fn learn(&self, notes: &Notes, answered: &Answered, seqs: &[i32], begun: EventTime) {
         let at = notes.moment();
         if matches!(answered, Answered::Refused(protocol::CqlError::Invalid(_))) && !self.was_disturbed(begun)
         {

@@ -26,16 +26,12 @@ struct Register {
 /// See the head of this file.
 pub struct Registers {
     registers: RefCell<Vec<Register>>,
-    /// Whether registers are removed. A removal leaves nothing from which a later decision could learn its
-    /// timestamp. If the clock was set back and the node restarted, a later insert stays removed
-    /// (docs/known-limits.md), so such worlds have no removals.
-    removes: bool,
 }
 
 impl Registers {
-    pub fn new(removes: bool) -> Rc<Self> {
+    pub fn new() -> Rc<Self> {
         let register = || Register { calls: vec![], first: vec![None] };
-        Rc::new(Self { registers: RefCell::new((0..REGISTERS).map(|_| register()).collect()), removes })
+        Rc::new(Self { registers: RefCell::new((0..REGISTERS).map(|_| register()).collect()) })
     }
 
     fn values(&self, p: usize) -> Vec<i32> {
@@ -62,7 +58,7 @@ impl Registers {
         let ask = match session.below(8) {
             0 | 1 => Ask::Read,
             2 => Ask::Insert(to),
-            3 if self.removes => Ask::Remove,
+            3 => Ask::Remove,
             _ => Ask::Swap { from, to },
         };
         self.ask_for(session, p, ask).await;

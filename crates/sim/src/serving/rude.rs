@@ -18,7 +18,7 @@ const FLOOD_MAX: u64 = 120;
 
 /// Runs one rude client to its end. `idle_us`: the server's idle timeout.
 pub async fn one(session: &Session, idle_us: Option<u64>) {
-    let Home { shard, notes, address } = &session.home;
+    let Home { shard, notes, address, .. } = &session.home;
     let version = ProtocolVersion::ALL[session.below(3) as usize];
     let compression = session.chance(1, 3).then_some(Compression::Lz4);
     notes.count(|counts| counts.rude += 1);
@@ -32,7 +32,7 @@ pub async fn one(session: &Session, idle_us: Option<u64>) {
         connection.close();
         return;
     }
-    if !connection.startup(compression).await {
+    if !connection.startup(compression, session.login()).await {
         return;
     }
     match kind {

@@ -17,6 +17,7 @@ use runtime::sim::{SimNode, SimOptions, SimStop, SimWorld};
 use runtime::{CpuGroup, JoinHandle, Shard};
 use server::cql_server::{self, Encryption, Port};
 
+use super::access::{self, Logins};
 use super::facts::Facts;
 use super::notes::{Checker, Counts, Excuses, Failure, Notes};
 use super::plain::{KEYSPACE, Numbers, Table};
@@ -79,13 +80,13 @@ struct Data {
 }
 
 impl Data {
-    fn new(clock_goes_back: bool) -> Self {
+    fn new() -> Self {
         let numbers = Rc::new(Numbers::new(WALL_START_US));
         Self {
             plain: Table::new(Facts::new("plain", 4, 6), &numbers),
             wide: Table::new(Facts::new("wide", 3, 30), &numbers),
             shift: Table::new(Facts::new("shift", 2, 4), &numbers),
-            registers: Registers::new(!clock_goes_back),
+            registers: Registers::new(),
             tallies: Tallies::new(),
             numbers,
         }
@@ -104,6 +105,8 @@ struct Run {
     climate: Climate,
     notes: Rc<Notes>,
     data: Data,
+    /// `None`: the node asks for no passwords.
+    logins: Option<Rc<Logins>>,
     rng: Rng,
     /// The last crash may have lost acknowledged operations.
     loses_acknowledged: bool,
@@ -123,7 +126,7 @@ impl Run {
             seed,
             shards: 1,
             faults: climate.faults.clone(),
-            run_us_max: 600_000_000,
+            run_us_max: 1_200_000_000,
             run_steps_max: 20_000_000,
             ..SimOptions::default()
         });
@@ -132,9 +135,10 @@ impl Run {
         notes.note(format!("{:?}", climate.engine));
         notes.note(format!("{:?}", climate.cql));
         let clock_goes_back = rng.chance(1, 3);
-        let data = Data::new(clock_goes_back);
+        let data = Data::new();
         data.numbers.page_bytes.set(climate.cql.result_limits.page_bytes);
         data.numbers.is_durable.set(!matches!(climate.engine.commitlog_sync, SyncMode::Periodic { .. }));
+        let logins = climate.has_logins.then(Logins::new);
         Self {
             world,
             node: None,
@@ -142,6 +146,7 @@ impl Run {
             climate,
             notes,
             data,
+            logins,
             rng,
             loses_acknowledged: false,
             clock_goes_back,
@@ -151,7 +156,7 @@ impl Run {
     fn faults_off(&self) {
         let faults = self.climate.faults.clone();
         self.world.set_faults(|now| *now = faults);
-        let is_small = self.climate.is_small;
+        let is_small = self.climate.is_small || self.climate.has_logins;
         let idle = self.climate.cql.idle_timeout_us.is_some();
         self.notes.excuses.set(Excuses { is_small, idle, ..Excuses::default() });
     }
@@ -170,6 +175,9 @@ impl Run {
         self.climate.cql.open_connections.store(0, Ordering::Relaxed);
         let opened = self.world.block_on(&node, 0, |shard| async move {
             recover::open(&shard, engine).await.map_err(|error| error.to_string())?;
+            if cql.passwords.is_some() {
+                access::make_superuser(&shard).await?;
+            }
             let port = Port { address: address(), is_shard_aware: false, encryption: Encryption::Plain };
             cql_server::listen(&shard, cql, vec![port]).await.map_err(|error| error.to_string())
         });
@@ -184,9 +192,12 @@ impl Run {
         self.clients = Some(self.world.start_node(|_| async {}).map_err(of_start)?);
         self.notes.note("=== started");
         self.notes.count(|counts| counts.restarts += 1);
-        let data = self.data.clone();
+        let (data, logins) = (self.data.clone(), self.logins.clone());
         let loses = self.loses_acknowledged;
         self.as_client("reading all after a start", move |session| async move {
+            if let Some(logins) = logins {
+                logins.restarted(&session, loses).await;
+            }
             make_tables(&session).await;
             for table in data.tables() {
                 table.facts.borrow_mut().is_changing = false;
@@ -208,10 +219,10 @@ impl Run {
         F: Future<Output = ()> + 'static,
     {
         let clients = self.clients.as_ref().expect("clients have a machine");
-        let (notes, rng) = (self.notes.clone(), self.rng.fork());
+        let (notes, logins, rng) = (self.notes.clone(), self.logins.clone(), self.rng.fork());
         let ran = self.world.block_on(clients, 0, |shard| async move {
-            let home = Home { shard, notes, address: address() };
-            let session = Session::new(&home, "quiet", rng);
+            let home = Home { shard, notes, address: address(), logins };
+            let session = Session::as_superuser(&home, "quiet", rng);
             work(session.clone()).await;
             session.close();
         });
@@ -249,13 +260,13 @@ impl Run {
         let mut excuses = self.notes.excuses.get();
         weather::make(&mut self.rng, &self.world, &mut excuses);
         self.notes.excuses.set(excuses);
-        if excuses.io || excuses.network || excuses.no_space {
+        if excuses.io || excuses.network || excuses.no_space || excuses.vanishing {
             self.notes.note(format!("{excuses:?}"));
         }
         if self.rng.chance(2, 5) {
             self.world.crash_after(1 + self.rng.below(1500));
         }
-        let ran = self.upkeep().and_then(|()| self.clients());
+        let ran = self.maintenance().and_then(|()| self.clients());
         self.world.set_faults(|faults| faults.crash_after_ops = None);
         self.notes.take_failure()?;
         match ran {
@@ -290,7 +301,7 @@ impl Run {
     }
 
     /// Flushes and compactions beside the clients.
-    fn upkeep(&mut self) -> Result<(), SimStop> {
+    fn maintenance(&mut self) -> Result<(), SimStop> {
         let mut rng = self.rng.fork();
         let notes = self.notes.clone();
         let work = move |shard: Shard| async move {
@@ -300,7 +311,7 @@ impl Run {
                     0 | 1 => node::flush(&shard, vec![]).await.map_err(|error| error.to_string()),
                     _ => node::sync(&shard).await.map_err(|error| error.to_string()),
                 };
-                notes.note(format!("upkeep: {done:?}"));
+                notes.note(format!("maintenance: {done:?}"));
             }
         };
         self.world.block_on(self.node(), 0, |shard| async move {
@@ -311,13 +322,18 @@ impl Run {
 
     fn clients(&mut self) -> Result<(), SimStop> {
         let (notes, data, clock) = (self.notes.clone(), self.data.clone(), self.world.clock());
-        let mut rng = self.rng.fork();
+        let (logins, mut rng) = (self.logins.clone(), self.rng.fork());
         let idle_us = self.climate.cql.idle_timeout_us;
         let jumps = self.rng.chance(1, 4);
         let goes_back = self.clock_goes_back && self.rng.chance(2, 3);
         let clients = self.clients.as_ref().expect("clients have a machine");
         self.world.block_on(clients, 0, |shard| async move {
-            let home = Home { shard: shard.clone(), notes: notes.clone(), address: address() };
+            let home = Home {
+                shard: shard.clone(),
+                notes: notes.clone(),
+                address: address(),
+                logins: logins.clone(),
+            };
             let mut running: Vec<JoinHandle<()>> = vec![];
             for at in 0..1 + rng.below(4) {
                 let session = Session::new(&home, &format!("client {at}"), rng.fork());
@@ -342,6 +358,14 @@ impl Run {
                 };
                 running.push(shard.spawn(CpuGroup::Statement, change));
             }
+            if let Some(logins) = logins.filter(|_| rng.chance(1, 2)) {
+                let session = Session::as_superuser(&home, "roles", rng.fork());
+                let change = async move {
+                    logins.change(&session).await;
+                    session.close();
+                };
+                running.push(shard.spawn(CpuGroup::Statement, change));
+            }
             if jumps {
                 shard.sleep_us(rng.below(10_000)).await;
                 let by_s = *rng.pick(&[1, 10, 3600, 86_400]);
@@ -357,8 +381,10 @@ impl Run {
     /// After all clients have disconnected: nothing may be left of them.
     fn no_leftovers(&mut self) -> Result<(), Failure> {
         let open = self.climate.cql.open_connections.clone();
-        let looked =
-            self.world.block_on(self.node(), 0, |shard| async move { leftovers::check(&shard, &open).await });
+        let vanishing = self.notes.excuses.get().vanishing;
+        let looked = self.world.block_on(self.node(), 0, |shard| async move {
+            leftovers::check(&shard, &open, vanishing).await
+        });
         match looked.map_err(|stop| stopped("looking for leftovers", stop))? {
             Ok(Ok(())) => Ok(()),
             Ok(Err(what)) => Err(Failure::new(Checker::Leftovers, what)),
@@ -386,11 +412,13 @@ impl Run {
         self.faults_off();
         self.notes.excuse(|excuses| excuses.is_stopping = true);
         self.notes.note("=== stopping");
-        let (notes, data, mut rng) = (self.notes.clone(), self.data.clone(), self.rng.fork());
+        let (notes, data, logins) = (self.notes.clone(), self.data.clone(), self.logins.clone());
+        let mut rng = self.rng.fork();
         let clients = self.clients.as_ref().expect("clients have a machine");
         let asked = self.world.block_on(clients, 0, |shard| async move {
             for at in 0..rng.below(3) {
-                let home = Home { shard: shard.clone(), notes: notes.clone(), address: address() };
+                let (notes, logins) = (notes.clone(), logins.clone());
+                let home = Home { shard: shard.clone(), notes, address: address(), logins };
                 let session = Session::new(&home, &format!("late {at}"), rng.fork());
                 shard.spawn(CpuGroup::Statement, use_node(session, data.clone(), 4)).detach();
             }

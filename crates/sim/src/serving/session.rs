@@ -12,6 +12,7 @@ use protocol::{
 };
 use runtime::Shard;
 
+use super::access::{self, Login, Logins};
 use super::connection::Connection;
 use super::notes::{Checker, Notes};
 
@@ -137,6 +138,8 @@ pub struct Home {
     pub shard: Shard,
     pub notes: Rc<Notes>,
     pub address: SocketAddr,
+    /// `None`: the node asks for no passwords.
+    pub logins: Option<Rc<Logins>>,
 }
 
 /// One client, on one connection after the other.
@@ -144,6 +147,8 @@ pub struct Session {
     pub home: Home,
     pub name: String,
     rng: RefCell<Rng>,
+    /// Every connection is the superuser's.
+    is_superuser: bool,
     connection: RefCell<Option<Rc<Connection>>>,
     prepared: RefCell<BTreeMap<String, Prepared>>,
 }
@@ -153,10 +158,19 @@ const PREPARED_AGAIN_MAX: usize = 20;
 
 impl Session {
     pub fn new(home: &Home, name: &str, rng: Rng) -> Rc<Self> {
+        Self::as_role(home, name, rng, false)
+    }
+
+    pub fn as_superuser(home: &Home, name: &str, rng: Rng) -> Rc<Self> {
+        Self::as_role(home, name, rng, true)
+    }
+
+    fn as_role(home: &Home, name: &str, rng: Rng, is_superuser: bool) -> Rc<Self> {
         Rc::new(Self {
             home: home.clone(),
             name: name.to_string(),
             rng: RefCell::new(rng),
+            is_superuser,
             connection: RefCell::default(),
             prepared: RefCell::default(),
         })
@@ -191,8 +205,8 @@ impl Session {
             1 if !version.has_segments() => Some(Compression::Snappy),
             _ => None,
         };
-        let Home { shard, notes, address } = &self.home;
-        let opened = Connection::open(shard, notes, *address, version, compression).await;
+        let Home { shard, notes, address, .. } = &self.home;
+        let opened = Connection::open(shard, notes, *address, version, compression, self.login()).await;
         // Another statement of this client may have opened a connection meanwhile.
         let other = self.connection.borrow().clone().filter(|other| !other.has_ended());
         if let Some(other) = other {
@@ -201,6 +215,12 @@ impl Session {
         }
         *self.connection.borrow_mut() = opened.clone();
         opened
+    }
+
+    /// The login of the next connection; `None`: the node asks for no passwords.
+    pub fn login(&self) -> Option<Login> {
+        let logins = self.home.logins.as_ref()?;
+        Some(if self.is_superuser { access::SUPERUSER } else { logins.pick(self) })
     }
 
     /// Closes the connection, whatever is in flight.

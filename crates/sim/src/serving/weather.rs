@@ -9,13 +9,16 @@ use cql::system::NodeInfo;
 use engine::EngineOptions;
 use engine::commitlog::SyncMode;
 use runtime::sim::{FaultPlan, SimWorld};
-use server::cql_server::{CqlOptions, Limits, Timeouts};
+use server::cql_server::{CqlOptions, Limits, Passwords, Timeouts};
 use uuid::Uuid;
 
 use super::notes::Excuses;
 
 /// The node's data directory.
 pub const DATA_DIR: &str = "/node/data";
+
+/// Microseconds after which the system gives up a connection whose client has vanished with answers in transit.
+pub const GIVES_UP_US: u64 = 60_000_000;
 
 /// The node's address.
 pub fn address() -> SocketAddr {
@@ -30,6 +33,8 @@ pub struct Climate {
     /// Faults that are always active.
     pub faults: FaultPlan,
     pub is_small: bool,
+    /// The node asks for passwords.
+    pub has_logins: bool,
 }
 
 impl Climate {
@@ -45,14 +50,19 @@ impl Climate {
         engine.commitlog_total_bytes = engine.commitlog_segment_bytes * (4 + rng.below(16));
         engine.memory_bytes = if is_small { (128 * 1024) << rng.below(3) } else { 64 << 20 };
         engine.compaction.is_automatic = rng.chance(2, 3);
-        let mut faults = FaultPlan::default();
+        let mut faults = FaultPlan { net_gives_up_us: GIVES_UP_US, ..FaultPlan::default() };
         if rng.chance(1, 3) {
             faults.short_transfer = 0.1;
         }
         if rng.chance(1, 4) {
             faults.spike = 0.02;
         }
-        Self { engine, cql: cql_options(rng, is_small), faults, is_small }
+        let mut cql = cql_options(rng, is_small);
+        let has_logins = rng.chance(1, 3);
+        if has_logins {
+            cql.passwords = Some(Passwords::at_once(4));
+        }
+        Self { engine, cql, faults, is_small, has_logins }
     }
 }
 
@@ -79,6 +89,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         passwords: None,
         checks_permissions: false,
         masks_columns: false,
+        scripts: None,
         counts_as_all_replicas: false,
         timeouts: Timeouts {
             read_us: 2_000_000,
@@ -97,6 +108,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         schema_rules: cql::SchemaRules::default(),
         result_limits: cql::ResultLimits { page_bytes, page_tombstones, ..cql::ResultLimits::default() },
         result_bytes_max,
+        scripts: None,
         tombstone_warn_threshold: 0,
     }
 }
@@ -128,6 +140,10 @@ pub fn make(rng: &mut Rng, world: &SimWorld, excuses: &mut Excuses) {
         4..=6 => {
             excuses.network = true;
             world.set_faults(|faults| faults.net_reset = 0.01);
+        }
+        7 => {
+            excuses.vanishing = true;
+            world.set_faults(|faults| faults.net_vanish = 0.5);
         }
         _ => {}
     }

@@ -50,8 +50,8 @@ fn the_bans_are_lifted_only_at_the_doors() {
     assert!(lifted > 0, "the doors themselves were not found");
 }
 
-/// Code that runs on a shard's thread, where a call that blocks stops all tasks of the shard. The rest of the server runs
-/// on the main thread.
+/// Code that runs on a shard's thread, where a call that blocks stops all tasks of the shard. The rest of the
+/// server runs on the main thread.
 const SHARD_CODE: &[&str] = &[
     "crates/base/src/",
     "crates/model/src/",
@@ -63,6 +63,7 @@ const SHARD_CODE: &[&str] = &[
     "crates/sstable/src/",
     "crates/protocol/src/",
     "crates/syntax/src/",
+    "crates/udf/src/",
     "crates/cql/src/",
     "crates/engine/src/",
     "crates/runtime/src/shard/",
@@ -269,6 +270,34 @@ fn log_lines_have_the_loggers_of_the_table() {
         }
     }
     assert!(used.iter().eq(server::log_levels::LOGGERS), "loggers without a line: {used:?}");
+}
+
+/// Width of code and comments: `max_width` of rustfmt.toml. rustfmt does not wrap comments.
+const WIDTH: usize = 110;
+
+/// Whether a line of code is a comment wider than [`WIDTH`]. Rows of tables, links and lines of an example
+/// cannot be wrapped.
+fn is_too_wide(line: &str) -> bool {
+    let text = line.trim_start();
+    let Some(text) = text.strip_prefix("//") else { return false };
+    let text = text.trim_start_matches(['/', '!']).trim_start();
+    let is_one_word = text.split_whitespace().filter(|word| word.len() > 2).count() < 2;
+    line.chars().count() > WIDTH && !text.starts_with('|') && !is_one_word
+}
+
+#[test]
+fn comments_are_as_wide_as_code_at_most() {
+    assert!(text("rustfmt.toml").lines().any(|line| line == format!("max_width = {WIDTH}")));
+    let long = "a ".repeat(WIDTH / 2) + "word and another";
+    assert!(is_too_wide(&format!("    /// {long}")) && is_too_wide(&format!("//! - {long}")));
+    assert!(!is_too_wide(&long) && !is_too_wide(&format!("/// | {long} |")));
+    assert!(!is_too_wide(&format!("//! <https://{}>", "a".repeat(WIDTH))));
+    let files = ["crates", "fuzz"].into_iter().flat_map(|dir| files_below(dir, ".rs"));
+    for file in files {
+        for (number, line) in text(&file).lines().enumerate() {
+            assert!(!is_too_wide(line), "{file}:{}: wrap the comment at {WIDTH} columns", number + 1);
+        }
+    }
 }
 
 /// The names that the code gives to `broken::is`.

@@ -60,7 +60,7 @@ fn header_of(values: &[Option<&[u8]>]) -> u64 {
     })
 }
 
-/// Reads the values of a clustering in order. [`Self::into_take`] returns the position after the last value
+/// Reads the values of a clustering in order. [`Self::into_rest`] returns the position after the last value
 /// read.
 #[derive(Clone, Debug)]
 pub struct ValueReader<'a, 'f> {
@@ -102,7 +102,7 @@ impl<'a, 'f> ValueReader<'a, 'f> {
     }
 
     /// The position after the values that were read.
-    pub fn into_take(self) -> Take<'a> {
+    pub fn into_rest(self) -> Take<'a> {
         self.take
     }
 }
@@ -123,7 +123,7 @@ pub fn skip_values(take: &mut Take<'_>, fixed: FixedLengths<'_>) -> Result<(), T
     while let Some(value) = reader.next_value() {
         value?;
     }
-    *take = reader.into_take();
+    *take = reader.into_rest();
     Ok(())
 }
 
@@ -248,7 +248,7 @@ mod tests {
     fn decoded<'a>(bytes: &'a [u8], fixed: FixedLengths<'_>) -> Result<Vec<Option<&'a [u8]>>, Truncated> {
         let mut reader = ValueReader::new(Take::new(bytes), fixed);
         let values = reader.by_ref().collect::<Result<_, _>>()?;
-        assert!(reader.into_take().is_empty(), "no bytes are left");
+        assert!(reader.into_rest().is_empty(), "no bytes are left");
         Ok(values)
     }
 

@@ -38,7 +38,7 @@ enum Shape {
 
 /// A node in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Node<'a> {
+pub struct TrieNode<'a> {
     /// Position in the file.
     position: u64,
     /// The bytes from the node's start to the end of its page.
@@ -51,7 +51,7 @@ pub struct Node<'a> {
     payload_at: usize,
 }
 
-impl<'a> Node<'a> {
+impl<'a> TrieNode<'a> {
     /// Decodes the node at `position`. `bytes` extends to the end of its page, or of the file.
     pub fn decode(bytes: &'a [u8], position: u64) -> Result<Self, FormatError> {
         let cut = || {
@@ -196,7 +196,7 @@ mod tests {
     /// `payload`.
     #[track_caller]
     fn check(bytes: &[u8], children: &[(u8, u64)], bits: u8, payload: &[u8]) {
-        let node = Node::decode(bytes, 0x10_0000).unwrap();
+        let node = TrieNode::decode(bytes, 0x10_0000).unwrap();
         let found: Vec<(u8, u64)> = (0..node.slots()).filter_map(|slot| node.child(slot).unwrap()).collect();
         let expect: Vec<(u8, u64)> = children.iter().map(|(byte, back)| (*byte, 0x10_0000 - back)).collect();
         assert_eq!(found, expect);
@@ -216,7 +216,7 @@ mod tests {
             );
         }
         for cut in 0..bytes.len() - payload.len() {
-            assert!(Node::decode(&bytes[..cut], 0x10_0000).is_err(), "cut at {cut}");
+            assert!(TrieNode::decode(&bytes[..cut], 0x10_0000).is_err(), "cut at {cut}");
         }
     }
 
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn children_are_in_front_of_their_parents() {
-        assert!(Node::decode(&[0x50, 0], 9).is_err(), "a list of none");
-        let node = Node::decode(&[0x50, 2, 1, 2, 10, 0], 9).unwrap();
+        assert!(TrieNode::decode(&[0x50, 0], 9).is_err(), "a list of none");
+        let node = TrieNode::decode(&[0x50, 2, 1, 2, 10, 0], 9).unwrap();
         assert!(node.child(0).is_err() && node.child(1).is_err());
         assert_eq!(sized_int(&[0xff]), -1);
         assert_eq!(sized_int(&[0x01, 0x00]), 256);
@@ -258,7 +258,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..60), position: u64, byte: u8) {
-            if let Ok(node) = Node::decode(&bytes, position) {
+            if let Ok(node) = TrieNode::decode(&bytes, position) {
                 let _ = (node.payload_bits(), node.payload(), node.search(byte));
                 for slot in 0..node.slots() {
                     let _ = node.child(slot);

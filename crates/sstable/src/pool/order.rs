@@ -51,25 +51,25 @@ const WORTH_MAX: u64 = 7;
 const USES_MAX: u8 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum QueueKind {
     Free,
     Probation,
     Main,
 }
 
-struct Node {
+struct Item {
     /// The neighbour towards the newer end.
     before: u32,
     after: u32,
     bytes: usize,
     fingerprint: u32,
-    place: Place,
+    place: QueueKind,
     chances: u8,
     worth: u8,
 }
 
 /// Memory of the order for each item.
-pub const SLOT_BYTES: usize = size_of::<Node>() + size_of::<Ghost>();
+pub const SLOT_BYTES: usize = size_of::<Item>() + size_of::<Ghost>();
 
 #[derive(Clone, Copy)]
 struct Queue {
@@ -81,7 +81,7 @@ struct Queue {
 /// See the head of this file.
 pub struct EvictionOrder {
     policy: EvictionPolicy,
-    nodes: Vec<Node>,
+    nodes: Vec<Item>,
     free: Vec<u32>,
     probation: Queue,
     main: Queue,
@@ -115,10 +115,10 @@ impl EvictionOrder {
             EvictionPolicy::Lru => true,
             EvictionPolicy::CostAware => self.ghosts.take(fingerprint, self.len()),
         };
-        let place = if known { Place::Main } else { Place::Probation };
+        let place = if known { QueueKind::Main } else { QueueKind::Probation };
         let worth =
             (reread_us * WORTH_BYTES / WORTH_READ_US / (bytes as u64).max(1)).clamp(1, WORTH_MAX) as u8;
-        let node = Node { before: NONE, after: NONE, bytes, fingerprint, place, chances: 0, worth };
+        let node = Item { before: NONE, after: NONE, bytes, fingerprint, place, chances: 0, worth };
         let at = match self.free.pop() {
             Some(at) => {
                 self.nodes[at as usize] = node;
@@ -189,7 +189,7 @@ impl EvictionOrder {
             let node = &mut self.nodes[at as usize];
             if node.chances > 0 {
                 node.chances -= 1;
-                node.place = Place::Main;
+                node.place = QueueKind::Main;
                 self.link(at);
                 continue;
             }
@@ -203,15 +203,15 @@ impl EvictionOrder {
     }
 
     fn release(&mut self, at: u32) {
-        self.nodes[at as usize].place = Place::Free;
+        self.nodes[at as usize].place = QueueKind::Free;
         self.free.push(at);
     }
 
-    fn queue(&mut self, place: Place) -> &mut Queue {
+    fn queue(&mut self, place: QueueKind) -> &mut Queue {
         match place {
-            Place::Probation => &mut self.probation,
-            Place::Main => &mut self.main,
-            Place::Free => unreachable!("a free node is in no queue"),
+            QueueKind::Probation => &mut self.probation,
+            QueueKind::Main => &mut self.main,
+            QueueKind::Free => unreachable!("a free node is in no queue"),
         }
     }
 
@@ -230,7 +230,7 @@ impl EvictionOrder {
     }
 
     fn unlink(&mut self, at: u32) {
-        let Node { before, after, place, bytes, .. } = self.nodes[at as usize];
+        let Item { before, after, place, bytes, .. } = self.nodes[at as usize];
         let queue = self.queue(place);
         queue.bytes -= bytes;
         if before == NONE {
@@ -397,8 +397,8 @@ mod tests {
         order.insert(1000, 100, 78);
         assert_eq!(order.victim(), Some(first));
         let again = order.insert(1000, 100, 77);
-        assert_eq!(order.nodes[again.0 as usize].place, Place::Main);
+        assert_eq!(order.nodes[again.0 as usize].place, QueueKind::Main);
         let other = order.insert(1000, 100, 79);
-        assert_eq!(order.nodes[other.0 as usize].place, Place::Probation);
+        assert_eq!(order.nodes[other.0 as usize].place, QueueKind::Probation);
     }
 }

@@ -7,7 +7,7 @@
 //!    rows begins and the range deletion that is in force at its start.
 //! 3. From there rows are read one by one: forward by their sizes, in reverse by the size of the previous
 //!    row, which each row stores. Bodies of unwanted rows are not decoded, and often not read.
-//! 4. The `Cutter` restricts the fragments to the wanted ranges.
+//! 4. The `SliceCutter` restricts the fragments to the wanted ranges.
 //!
 //! The index is trusted only after Data.db has confirmed it: the key of a partition, the first row of a
 //! block, the stored sizes in both directions, and markers that continue the deletion in force. Memory: one
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use model::{ClusteringRange, PartitionRange, Position, RingPosition, Row, Tombstone};
-use reader::slice::Cutter;
+use reader::slice::SliceCutter;
 use reader::{Fragment, LocalFuture, ReadError, ReadSpec, Reader, RowFragment, Step};
 use runtime::IoClass;
 
@@ -25,7 +25,7 @@ use crate::read::data::window::{Fetch, Window};
 use crate::read::decode::parse::{Parsed, Parser, change_fragment, row_fragment};
 use crate::read::decode::unfiltered::Kind;
 use crate::read::index::partition_index::{Entry, PartitionCursor};
-use crate::read::index::row_index::{Place, RowIndex};
+use crate::read::index::row_index::{RowBlock, RowIndex};
 use crate::read::seek::check_expected;
 use crate::read::sstable::SSTable;
 
@@ -70,7 +70,7 @@ pub(super) struct SSTableReader {
     /// enough.
     pub(super) need: u64,
     /// Restricts the fragments to the wanted ranges; `None` if the read wants everything.
-    pub(super) cut: Option<Cutter>,
+    pub(super) cut: Option<SliceCutter>,
     /// Fragments to return next, if `cut` is `None`.
     ready: VecDeque<Fragment>,
     in_partition: bool,
@@ -84,7 +84,7 @@ pub(super) struct SSTableReader {
     pub(super) piece_end: u64,
     pub(super) in_force: Tombstone,
     /// The block that the last seek found.
-    pub(super) block: Option<Place>,
+    pub(super) block: Option<RowBlock>,
     /// The target of the last seek.
     pub(super) sought: Option<Position>,
     /// The clustering position that the row index states for the row or marker at `at`.
@@ -113,7 +113,7 @@ impl SSTableReader {
             end: spec.partitions.end(),
             state,
             need: 0,
-            cut: (!spec.wants_all_rows()).then(|| Cutter::new(spec)),
+            cut: (!spec.wants_all_rows()).then(|| SliceCutter::new(spec)),
             ready: VecDeque::new(),
             in_partition: false,
             entry: None,
@@ -492,7 +492,7 @@ impl SSTableReader {
 
     /// Whether the read wants nothing more of the current partition.
     fn is_satisfied(&self) -> bool {
-        matches!(self.state, State::Seek | State::Rows) && self.cut.as_ref().is_some_and(Cutter::is_done)
+        matches!(self.state, State::Seek | State::Rows) && self.cut.as_ref().is_some_and(SliceCutter::is_done)
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) struct ScanReader {
     progress: Option<Rc<Cell<u64>>>,
     counted: u64,
     /// Position of the last returned fragment in the data.
-    given_at: u64,
+    returned_at: u64,
 }
 
 impl ScanReader {
@@ -84,7 +84,7 @@ impl ScanReader {
             in_force: Tombstone::LIVE,
             progress,
             counted: 0,
-            given_at: 0,
+            returned_at: 0,
         }
     }
 
@@ -97,12 +97,12 @@ impl ScanReader {
     }
 
     /// Position in the data of the last returned fragment; for a static row, the position after it.
-    pub(super) fn given_at(&self) -> u64 {
-        self.given_at
+    pub(super) fn returned_at(&self) -> u64 {
+        self.returned_at
     }
 
     /// Start of the first partition after `point`.
-    async fn position_behind(&self, point: &RingPosition) -> Result<u64, ReadError> {
+    async fn position_after(&self, point: &RingPosition) -> Result<u64, ReadError> {
         let sstable = &*self.sstable;
         let mut cursor = PartitionCursor::new(sstable, self.index_fetch, self.class);
         cursor.seek(sstable, point).await?;
@@ -115,11 +115,11 @@ impl ScanReader {
 
     async fn find_ends(&mut self) -> Result<(), ReadError> {
         let starts_first = self.start.side_of(self.sstable.first_key()).is_gt();
-        self.at = if starts_first { 0 } else { self.position_behind(&self.start).await? };
+        self.at = if starts_first { 0 } else { self.position_after(&self.start).await? };
         self.counted = self.at;
         let ends_last = self.end.side_of(self.sstable.last_key()).is_lt();
         self.until =
-            if ends_last { self.sstable.data.data_bytes() } else { self.position_behind(&self.end).await? };
+            if ends_last { self.sstable.data.data_bytes() } else { self.position_after(&self.end).await? };
         self.state = State::Header;
         Ok(())
     }
@@ -127,7 +127,7 @@ impl ScanReader {
     /// Moves to the next partition by the index.
     async fn skip_by_index(&mut self) -> Result<(), ReadError> {
         let last = self.last_key.clone().expect("a partition was begun");
-        let position = self.position_behind(&RingPosition::AfterKey(last)).await?;
+        let position = self.position_after(&RingPosition::AfterKey(last)).await?;
         if position <= self.at && position != self.sstable.data.data_bytes() {
             let detail = "by the index, a later partition starts before this position";
             return Err(self.sstable.data.corrupt(self.at, detail));
@@ -166,7 +166,7 @@ impl ScanReader {
                             "a partition before the range, where the index has the first of the range";
                         return Err(self.sstable.data.corrupt(self.at, detail));
                     }
-                    self.given_at = self.at;
+                    self.returned_at = self.at;
                     self.at += bytes;
                     self.in_force = Tombstone::LIVE;
                     self.last_key = Some(key.clone());
@@ -223,7 +223,7 @@ impl ScanReader {
                     };
                     self.at += head.bytes;
                     if fragment.is_some() {
-                        self.given_at = if is_static { self.at } else { at };
+                        self.returned_at = if is_static { self.at } else { at };
                         return Ok(fragment);
                     }
                 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use model::{Position, Tombstone};
 use reader::ReadError;
-use reader::slice::Cutter;
+use reader::slice::SliceCutter;
 
 use crate::read::decode::parse::Parsed;
 use crate::read::decode::unfiltered::{Head, Kind};
@@ -33,7 +33,7 @@ impl SSTableReader {
             self.row_index = opened.map(|rows| rows.charged_to(&self.spec.permit));
         }
         self.state = State::Rows;
-        let wanted = self.cut.as_ref().and_then(Cutter::wanted);
+        let wanted = self.cut.as_ref().and_then(SliceCutter::wanted);
         if self.spec.reversed {
             let target = wanted.map(|wanted| wanted.end.clone());
             self.seek_back(&sstable, target).await
@@ -83,7 +83,7 @@ impl SSTableReader {
         let mut place = match &mut self.row_index {
             None if is_walking => return Ok(()),
             None => None,
-            Some(rows) => match rows.block_in_front(sstable, &self.spec.schema, target.as_ref()).await? {
+            Some(rows) => match rows.last_block_before(sstable, &self.spec.schema, target.as_ref()).await? {
                 None => {
                     self.finish_partition();
                     return Ok(());

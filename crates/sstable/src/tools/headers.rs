@@ -4,7 +4,7 @@ use std::fmt;
 
 use runtime::{Files, IoClass};
 
-use super::place::Place;
+use super::sstable_path::SSTablePath;
 use crate::component::statistics::{DeltaBases, HeaderColumn, SerializationHeader, Statistics};
 use crate::name::Component;
 use crate::read::SSTableError;
@@ -34,7 +34,7 @@ impl fmt::Display for HeaderConflict {
 impl std::error::Error for HeaderConflict {}
 
 /// Reads Statistics.db only.
-pub async fn read_statistics(files: &Files, place: &Place) -> Result<Statistics, SSTableError> {
+pub async fn read_statistics(files: &Files, place: &SSTablePath) -> Result<Statistics, SSTableError> {
     let file = place.path(&Component::Statistics);
     let bytes = match files.read_all(&file, IoClass::Maintenance, STATISTICS_BYTES_MAX).await {
         Err(error) if error.is_not_found() => return Err(SSTableError::Missing { file }),

@@ -1,7 +1,7 @@
 //! The offline tools (`messina sstable …`) as functions, without arguments, terminal and exit codes.
 //!
 //! ```text
-//! place      the SSTables at a path
+//! sstable_path the SSTables at a path
 //! metadata   Statistics.db in the format of sstablemetadata, and as JSON; histogram, java
 //! listing    Index.db, Summary.db and CompressionInfo.db as text and JSON
 //! finding    an error found by a verification, as a line
@@ -21,9 +21,9 @@ mod histogram;
 mod java;
 mod listing;
 mod metadata;
-mod place;
 mod rewrite;
 mod scrub;
+mod sstable_path;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +34,6 @@ pub use listing::{
     compression_info_json, compression_info_text, index_json, index_text, summary_json, summary_text,
 };
 pub use metadata::{metadata_json, metadata_text};
-pub use place::{Place, PlaceError, find, find_damaged};
 pub use rewrite::{CompressionChoice, RewriteError, RewritePlan, next_generation, rewrite};
 pub use scrub::{ScrubReport, ScrubRounds, scrub};
+pub use sstable_path::{SSTablePath, SSTablePathError, find, find_damaged};

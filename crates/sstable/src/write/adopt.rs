@@ -45,7 +45,7 @@ pub async fn adopt(files: &Files, adoption: &Adoption<'_>, class: IoClass) -> Re
     }
     there.push(Component::Toc);
     let contents = seal::begin(files, to_dir, to, &there, class).await?;
-    let brought = match bring(files, adoption, &there, class).await {
+    let brought = match adopt_one(files, adoption, &there, class).await {
         // The names of all files must be durable before the seal.
         Ok(()) => seal::make_durable(files, to_dir, &[contents]).await,
         failed => failed,
@@ -59,7 +59,7 @@ pub async fn adopt(files: &Files, adoption: &Adoption<'_>, class: IoClass) -> Re
     }
 }
 
-async fn bring(
+async fn adopt_one(
     files: &Files,
     adoption: &Adoption<'_>,
     components: &[Component],

@@ -288,7 +288,7 @@ impl PartitionEncoder {
         kind: PrefixKind,
         data: &DataFile,
         stats: &mut StatsCollector,
-    ) -> Place {
+    ) -> UnfilteredPosition {
         let current = current(&mut self.current);
         let is_first = current.last.is_none();
         if let Some((last, _)) = &current.last {
@@ -311,7 +311,7 @@ impl PartitionEncoder {
             self.block_first.clear();
             self.block_first.extend_from_slice(&self.last_prefix);
         }
-        Place { from_start, distance: from_start - current.previous_at }
+        UnfilteredPosition { from_start, distance: from_start - current.previous_at }
     }
 
     /// Records that a row or marker was written; ends the block if it is long enough. Returns the length of
@@ -376,7 +376,7 @@ impl PartitionEncoder {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct UnfilteredPosition {
     from_start: u64,
     /// Distance to the row or marker before, or to the partition's start.
     distance: u64,

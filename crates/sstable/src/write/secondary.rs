@@ -172,7 +172,7 @@ impl SecondaryIndexWriter {
             if at % ENTRIES_A_TURN == ENTRIES_A_TURN - 1 {
                 runs.append(&builder.take_bytes());
                 runs.write_full().await?;
-                super::writer::let_others_run().await;
+                super::writer::yield_now().await;
             }
         }
         let (last, end) = builder.finish_run();
@@ -199,7 +199,7 @@ impl SecondaryIndexWriter {
                 if at % ENTRIES_A_TURN == ENTRIES_A_TURN - 1 {
                     out.append(&builder.take_bytes());
                     out.write_full().await?;
-                    super::writer::let_others_run().await;
+                    super::writer::yield_now().await;
                 }
             }
         } else {
@@ -239,7 +239,7 @@ impl SecondaryIndexWriter {
             if merged % ENTRIES_A_TURN == 0 {
                 out.append(&builder.take_bytes());
                 out.write_full().await?;
-                super::writer::let_others_run().await;
+                super::writer::yield_now().await;
             }
         }
         Ok(())

@@ -66,7 +66,7 @@ impl KeyHashes {
 /// Writes an SSTable; see the [module](super). Dropping the writer without [`Self::finish`] or
 /// [`Self::abort`] leaves unfinished files that [`super::clean_up`] removes at the next start.
 pub struct SSTableWriter {
-    place: Place,
+    names: OutputNames,
     schema: Arc<TableSchema>,
     options: WriteOptions,
     contents: File,
@@ -95,7 +95,7 @@ fn parts(bytes: &[u8]) -> Parts<'_> {
 
 /// Names and directory of the files to write.
 #[derive(Clone)]
-struct Place {
+struct OutputNames {
     files: Files,
     dir: PathBuf,
     name: SSTableName,
@@ -109,7 +109,7 @@ struct OpenFiles {
     index: OutputFile,
 }
 
-impl Place {
+impl OutputNames {
     fn path(&self, component: &Component) -> PathBuf {
         self.dir.join(self.name.file_name(component))
     }
@@ -184,24 +184,24 @@ impl SSTableWriter {
         let toc = components.len() - 1;
         let ids = schema.indexes.iter().map(|index| secondary_index::component(index.id));
         components.splice(toc..toc, ids);
-        let place = Place { files: files.clone(), dir: dir.to_owned(), name, components };
-        match Self::create_files(&place, &options).await {
-            Ok(open) => Ok(Self::new(place, schema, options, open)),
+        let names = OutputNames { files: files.clone(), dir: dir.to_owned(), name, components };
+        match Self::create_files(&names, &options).await {
+            Ok(open) => Ok(Self::new(names, schema, options, open)),
             // The existing files belong to another SSTable.
             Err(error) if error.is_already_exists() => Err(error.into()),
-            Err(error) => Err(place.clean_after(error.into()).await),
+            Err(error) => Err(names.clean_after(error.into()).await),
         }
     }
 
-    async fn create_files(place: &Place, options: &WriteOptions) -> Result<OpenFiles, FileError> {
+    async fn create_files(names: &OutputNames, options: &WriteOptions) -> Result<OpenFiles, FileError> {
         let class = options.io_class;
-        let contents = seal::begin(&place.files, &place.dir, &place.name, &place.components, class).await?;
-        let data = OutputFile::create(&place.files, &place.path(&Component::Data), class).await?;
-        let index = OutputFile::create(&place.files, &place.path(&Component::Index), class).await?;
+        let contents = seal::begin(&names.files, &names.dir, &names.name, &names.components, class).await?;
+        let data = OutputFile::create(&names.files, &names.path(&Component::Data), class).await?;
+        let index = OutputFile::create(&names.files, &names.path(&Component::Index), class).await?;
         Ok(OpenFiles { contents, data, index })
     }
 
-    fn new(place: Place, schema: Arc<TableSchema>, options: WriteOptions, open: OpenFiles) -> Self {
+    fn new(names: OutputNames, schema: Arc<TableSchema>, options: WriteOptions, open: OpenFiles) -> Self {
         let OpenFiles { contents, data, index } = open;
         let mut stats = StatsCollector::new(options.host_id);
         stats.set_level(options.level);
@@ -209,15 +209,15 @@ impl SSTableWriter {
         for (start, end) in &options.commit_log_intervals {
             stats.add_commit_log_interval(*start, *end);
         }
-        let data = DataFile::new(data, options.compression.as_ref(), place.name.version);
+        let data = DataFile::new(data, options.compression.as_ref(), names.name.version);
         let secondary = |index| {
             let (class, run_bytes) = (options.io_class, options.index_run_bytes);
-            let Place { files, dir, name, .. } = &place;
+            let OutputNames { files, dir, name, .. } = &names;
             SecondaryIndexWriter::new(files, dir, name, &schema, index, class, run_bytes)
         };
         let secondary = schema.indexes.iter().map(secondary).collect();
         Self {
-            place,
+            names,
             contents,
             encoder: PartitionEncoder::new(
                 schema.clone(),
@@ -289,7 +289,7 @@ impl SSTableWriter {
 
     /// The name of the SSTable.
     pub fn name(&self) -> SSTableName {
-        self.place.name
+        self.names.name
     }
 
     /// Number of partitions that have ended.
@@ -328,24 +328,24 @@ impl SSTableWriter {
 
     async fn finish_as(self, sealed: bool) -> Result<Option<Written>, WriteError> {
         assert!(!self.encoder.is_inside(), "the last partition has ended");
-        let place = self.place.clone();
+        let names = self.names.clone();
         let result = match self.partitions {
-            0 => place.remove().await.map(|()| None),
+            0 => names.remove().await.map(|()| None),
             // Boxed: the future is large and runs once.
             _ => Box::pin(self.write_components(sealed)).await.map(Some),
         };
         match result {
             Ok(written) => Ok(written),
-            Err(error) => Err(place.clean_after(error.into()).await),
+            Err(error) => Err(names.clean_after(error.into()).await),
         }
     }
 
     /// Removes the written files.
     pub async fn abort(self) -> Result<(), FileError> {
-        let place = self.place.clone();
+        let names = self.names.clone();
         // Closes the files first, so that removing their names frees the space.
         drop(self);
-        place.remove().await
+        names.remove().await
     }
 
     /// Removes the written files and returns `error`.
@@ -358,7 +358,7 @@ impl SSTableWriter {
 
     async fn write_components(self, sealed: bool) -> Result<Written, FileError> {
         let Self {
-            place,
+            names,
             contents,
             schema,
             options,
@@ -389,7 +389,7 @@ impl SSTableWriter {
         let (chunks_component, chunks, dictionary_crc) = match chunks {
             ChunkIndex::Crcs(crcs) => (Component::Crc, crcs.encode(), None),
             ChunkIndex::Compression { info, dictionary_crc } => {
-                (Component::CompressionInfo, info.encode(place.name.version), dictionary_crc)
+                (Component::CompressionInfo, info.encode(names.name.version), dictionary_crc)
             }
         };
         let digest = digest::encode(digest ^ u32::from(broken::is("data_digest")));
@@ -400,7 +400,7 @@ impl SSTableWriter {
         };
         let contents = stats.contents();
         let statistics = statistics_of(&schema, &options, stats);
-        let encoded = statistics.encode(place.name.version);
+        let encoded = statistics.encode(names.name.version);
         let mut filter_crc = Crc32::new();
         let mut components = vec![
             (chunks_component, parts(&chunks)),
@@ -409,16 +409,16 @@ impl SSTableWriter {
             (Component::Statistics, parts(&encoded)),
         ];
         if let Some(filter) = &filter {
-            let encoded = filter.encode_parts(place.name.version).map(|part| {
+            let encoded = filter.encode_parts(names.name.version).map(|part| {
                 filter_crc.update(&part);
                 IoBuf::copy_from(&part)
             });
             components.push((Component::Filter, Box::new(encoded)));
         }
-        total_bytes += place.write(components, &options, &mut unsynced).await?;
+        total_bytes += names.write(components, &options, &mut unsynced).await?;
         let mut component_crcs = vec![
             (Component::Summary, crc32(&summary)),
-            (Component::Statistics, statistics.lasting_crc(place.name.version)),
+            (Component::Statistics, statistics.lasting_crc(names.name.version)),
         ];
         if filter.is_some() {
             component_crcs.push((Component::Filter, filter_crc.value()));
@@ -439,14 +439,14 @@ impl SSTableWriter {
         };
         let messina_bytes = messina.encode();
         let last = vec![(Component::Messina, parts(&messina_bytes))];
-        total_bytes += place.write(last, &options, &mut unsynced).await?;
-        seal::make_durable(&place.files, &place.dir, &unsynced).await?;
+        total_bytes += names.write(last, &options, &mut unsynced).await?;
+        seal::make_durable(&names.files, &names.dir, &unsynced).await?;
         drop(unsynced);
         if sealed {
-            seal::seal(&place.files, &place.dir, &place.name).await?;
+            seal::seal(&names.files, &names.dir, &names.name).await?;
         }
         Ok(Written {
-            name: place.name,
+            name: names.name,
             data_bytes: stored_bytes,
             uncompressed_bytes,
             index_bytes,
@@ -481,13 +481,13 @@ async fn build_filter(key_hashes: KeyHashes, fp_chance: f64) -> Filter {
     let mut filter = Filter::builder(key_hashes.len(), fp_chance);
     for hashes in key_hashes.pieces {
         hashes.iter().for_each(|hash| filter.add(*hash));
-        let_others_run().await;
+        yield_now().await;
     }
     filter
 }
 
 /// Yields once to the other ready tasks of the shard.
-pub(super) async fn let_others_run() {
+pub(super) async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(|context| {
         if std::mem::replace(&mut yielded, true) {

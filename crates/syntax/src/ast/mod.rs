@@ -11,6 +11,7 @@
 mod access;
 mod ddl;
 mod dml;
+mod function;
 mod index;
 mod name;
 mod selector;
@@ -28,6 +29,7 @@ pub use dml::{
     DeleteTarget, InValues, Insert, InsertValues, Modification, OrderBy, Ordering, Relation, RelationTarget,
     Select, SelectItem, Selection, Truncate, Update, Using,
 };
+pub use function::{CreateAggregate, CreateFunction, DropFunction};
 pub use index::{CreateIndex, DropIndex, IndexTarget, TargetPart};
 pub use name::{Ident, QualifiedName, Span};
 pub use selector::{CellTime, Selector};
@@ -63,6 +65,10 @@ pub enum Statement {
     DropType(DropType),
     CreateIndex(Box<CreateIndex>),
     DropIndex(DropIndex),
+    CreateFunction(Box<CreateFunction>),
+    DropFunction(DropFunction),
+    CreateAggregate(Box<CreateAggregate>),
+    DropAggregate(DropFunction),
     Describe(Describe),
     Access(Box<AccessStatement>),
     /// A statement recognized as CQL by its first words and not parsed further.

@@ -140,6 +140,17 @@ impl Parser<'_> {
                 self.advance();
                 AccessStatement::ListUsers
             }
+            Keyword::ServiceLevels => {
+                self.advance();
+                self.advance();
+                AccessStatement::ListLevels
+            }
+            Keyword::Service if matches!(self.third().kind, TokenKind::Keyword(Keyword::Levels)) => {
+                self.advance();
+                self.advance();
+                self.advance();
+                AccessStatement::ListLevels
+            }
             Keyword::Service | Keyword::ServiceLevel => {
                 self.advance();
                 self.expect_service_level()?;

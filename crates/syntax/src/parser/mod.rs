@@ -12,6 +12,7 @@
 mod access;
 mod batch;
 mod describe;
+mod function;
 mod index;
 mod names;
 mod permission;

@@ -41,13 +41,16 @@ impl Parser<'_> {
         if let Some(statement) = self.create_access()? {
             return Ok(statement);
         }
+        if self.at_function() {
+            return self.create_function_or_aggregate();
+        }
         if self.at_index() {
             return Ok(Statement::CreateIndex(Box::new(self.create_index()?)));
         }
-        match self.kind_of_thing() {
-            Some(Thing::Keyspace) => Ok(Statement::CreateKeyspace(self.create_keyspace()?)),
-            Some(Thing::Table) => Ok(Statement::CreateTable(Box::new(self.create_table()?))),
-            Some(Thing::Type) => Ok(Statement::CreateType(self.create_type()?)),
+        match self.schema_object() {
+            Some(SchemaObject::Keyspace) => Ok(Statement::CreateKeyspace(self.create_keyspace()?)),
+            Some(SchemaObject::Table) => Ok(Statement::CreateTable(Box::new(self.create_table()?))),
+            Some(SchemaObject::Type) => Ok(Statement::CreateType(self.create_type()?)),
             None => {
                 self.none_of("KEYSPACE, TABLE, TYPE, INDEX, MATERIALIZED VIEW, FUNCTION, AGGREGATE, ROLE …")
             }
@@ -62,10 +65,10 @@ impl Parser<'_> {
         if let Some(statement) = self.alter_access()? {
             return Ok(statement);
         }
-        match self.kind_of_thing() {
-            Some(Thing::Keyspace) => Ok(Statement::AlterKeyspace(self.alter_keyspace()?)),
-            Some(Thing::Table) => Ok(Statement::AlterTable(Box::new(self.alter_table()?))),
-            Some(Thing::Type) => Ok(Statement::AlterType(self.alter_type()?)),
+        match self.schema_object() {
+            Some(SchemaObject::Keyspace) => Ok(Statement::AlterKeyspace(self.alter_keyspace()?)),
+            Some(SchemaObject::Table) => Ok(Statement::AlterTable(Box::new(self.alter_table()?))),
+            Some(SchemaObject::Type) => Ok(Statement::AlterType(self.alter_type()?)),
             None => self.none_of("KEYSPACE, TABLE, TYPE, MATERIALIZED VIEW, ROLE …"),
         }
     }
@@ -81,10 +84,16 @@ impl Parser<'_> {
         if self.eat_keyword(Keyword::Index) {
             return Ok(Statement::DropIndex(self.drop_index()?));
         }
-        match self.kind_of_thing() {
-            Some(Thing::Keyspace) => Ok(Statement::DropKeyspace(self.drop_keyspace()?)),
-            Some(Thing::Table) => Ok(Statement::DropTable(self.drop_table()?)),
-            Some(Thing::Type) => Ok(Statement::DropType(self.drop_type()?)),
+        if self.eat_keyword(Keyword::Function) {
+            return Ok(Statement::DropFunction(self.drop_function()?));
+        }
+        if self.eat_keyword(Keyword::Aggregate) {
+            return Ok(Statement::DropAggregate(self.drop_function()?));
+        }
+        match self.schema_object() {
+            Some(SchemaObject::Keyspace) => Ok(Statement::DropKeyspace(self.drop_keyspace()?)),
+            Some(SchemaObject::Table) => Ok(Statement::DropTable(self.drop_table()?)),
+            Some(SchemaObject::Type) => Ok(Statement::DropType(self.drop_type()?)),
             None => {
                 self.none_of("KEYSPACE, TABLE, TYPE, INDEX, MATERIALIZED VIEW, FUNCTION, AGGREGATE, ROLE …")
             }
@@ -92,11 +101,11 @@ impl Parser<'_> {
     }
 
     /// Takes KEYSPACE, TABLE, TYPE or a synonym of one of them.
-    fn kind_of_thing(&mut self) -> Option<Thing> {
+    fn schema_object(&mut self) -> Option<SchemaObject> {
         let thing = match self.current.kind {
-            TokenKind::Keyword(Keyword::Keyspace | Keyword::Schema) => Thing::Keyspace,
-            TokenKind::Keyword(Keyword::Table | Keyword::ColumnFamily) => Thing::Table,
-            TokenKind::Keyword(Keyword::Type) => Thing::Type,
+            TokenKind::Keyword(Keyword::Keyspace | Keyword::Schema) => SchemaObject::Keyspace,
+            TokenKind::Keyword(Keyword::Table | Keyword::ColumnFamily) => SchemaObject::Table,
+            TokenKind::Keyword(Keyword::Type) => SchemaObject::Type,
             _ => return None,
         };
         self.advance();
@@ -108,7 +117,7 @@ impl Parser<'_> {
     }
 }
 
-enum Thing {
+enum SchemaObject {
     Keyspace,
     Table,
     Type,

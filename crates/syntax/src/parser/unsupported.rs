@@ -8,15 +8,9 @@ use crate::lexer::TokenKind;
 /// First words, and the statement's name. A longer beginning must precede its own prefixes.
 const BEGINNINGS: &[(&[K], &str)] = &[
     (&[K::Create, K::Materialized, K::View], "CREATE MATERIALIZED VIEW"),
-    (&[K::Create, K::Or, K::Replace, K::Function], "CREATE FUNCTION"),
-    (&[K::Create, K::Or, K::Replace, K::Aggregate], "CREATE AGGREGATE"),
-    (&[K::Create, K::Function], "CREATE FUNCTION"),
-    (&[K::Create, K::Aggregate], "CREATE AGGREGATE"),
     (&[K::Create, K::Trigger], "CREATE TRIGGER"),
     (&[K::Alter, K::Materialized, K::View], "ALTER MATERIALIZED VIEW"),
     (&[K::Drop, K::Materialized, K::View], "DROP MATERIALIZED VIEW"),
-    (&[K::Drop, K::Function], "DROP FUNCTION"),
-    (&[K::Drop, K::Aggregate], "DROP AGGREGATE"),
     (&[K::Drop, K::Trigger], "DROP TRIGGER"),
     (&[K::Drop, K::Identity], "DROP IDENTITY"),
     (&[K::Add, K::Identity], "ADD IDENTITY"),
@@ -30,8 +24,7 @@ impl Parser<'_> {
     /// Errors: invalid tokens.
     pub fn unsupported(&mut self) -> Result<Option<Unsupported>> {
         let mut lexer = self.lexer;
-        let words: [TokenKind; 5] =
-            [self.current.kind, self.ahead.kind, lexer.next().kind, lexer.next().kind, lexer.next().kind];
+        let words: [TokenKind; 3] = [self.current.kind, self.ahead.kind, lexer.next().kind];
         let begins = |beginning: &[K]| {
             beginning.iter().zip(words).all(|(&word, kind)| kind == TokenKind::Keyword(word))
         };

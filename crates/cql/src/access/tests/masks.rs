@@ -1,10 +1,10 @@
 //! Masked columns: who sees what, and in which statements.
 
-use super::Node;
+use super::TestNode;
 use super::permissions::node;
 
 /// Adds a table with masked columns of every kind, and one row.
-fn masked() -> Node {
+fn masked() -> TestNode {
     let node = node();
     node.0.set_masks_columns(true);
     for text in [
@@ -18,7 +18,7 @@ fn masked() -> Node {
     node
 }
 
-impl Node {
+impl TestNode {
     /// The cells of all rows, read as this user.
     #[track_caller]
     fn seen_by(&self, user: &str, text: &str) -> String {

@@ -14,9 +14,9 @@ use crate::select::tests::rows_of;
 use crate::testing::MemoryCoordinator;
 use crate::{Execution, Outcome, Prepared};
 
-struct Node(MemoryCoordinator);
+struct TestNode(MemoryCoordinator);
 
-impl Node {
+impl TestNode {
     /// Creates a node with the superuser `cassandra`, who has logged in.
     fn new() -> Self {
         let node = MemoryCoordinator::new(&[]);
@@ -29,6 +29,8 @@ impl Node {
         let make = |access: &mut Access| access.create_role("cassandra", superuser, false);
         node.set_catalog(catalog.change_access(make).unwrap().0);
         node.set_user(Some("cassandra"));
+        let lua = udf::LuaEngine::new(udf::Limits::default());
+        node.set_scripts(Some(catalog::Scripts(std::sync::Arc::new(lua))));
         Self(node)
     }
 
@@ -90,7 +92,7 @@ fn is_of_permissions(text: &str) -> bool {
 
 #[test]
 fn roles_come_change_and_go() {
-    let node = Node::new();
+    let node = TestNode::new();
     node.run("CREATE ROLE ann WITH PASSWORD = 'p' AND LOGIN = true");
     node.run("CREATE ROLE IF NOT EXISTS ann WITH SUPERUSER = true");
     node.run("CREATE USER Bob WITH PASSWORD 'q'");
@@ -129,8 +131,8 @@ fn roles_come_change_and_go() {
 }
 
 #[test]
-fn who_is_no_superuser_may_less() {
-    let node = Node::new();
+fn other_roles_have_fewer_rights_than_superusers() {
+    let node = TestNode::new();
     node.run("CREATE ROLE ann WITH PASSWORD = 'p' AND LOGIN = true");
     node.0.set_user(Some("ann"));
     node.run("ALTER ROLE ann WITH PASSWORD = 'q'");
@@ -160,7 +162,7 @@ fn who_is_no_superuser_may_less() {
 
 #[test]
 fn service_levels_come_change_and_go() {
-    let node = Node::new();
+    let node = TestNode::new();
     node.run(
         "CREATE SERVICE LEVEL web WITH timeout = 30ms AND workload_type = 'interactive' AND shares = 600",
     );
@@ -216,7 +218,7 @@ fn service_levels_come_change_and_go() {
 
 #[test]
 fn what_is_no_service_level_is_refused() {
-    let node = Node::new();
+    let node = TestNode::new();
     let refused =
         |with: &str, expect: &str| node.refused(&format!("CREATE SERVICE LEVEL s WITH {with}"), expect);
     refused("timeout = 1d", "0x2200 Timeout values cannot be expressed in days/months");

@@ -3,13 +3,13 @@
 use protocol::BatchType;
 use reader::block_on_ready;
 
-use super::Node;
+use super::TestNode;
 use crate::{Execution, Outcome, Prepared, Storage, execute_batch};
 
 /// A node that checks permissions, with `ks.t`, the superuser `cassandra` and the user `bob`, who is a member
 /// of `team`. `cassandra` has logged in.
-pub(super) fn node() -> Node {
-    let node = Node::new();
+pub(super) fn node() -> TestNode {
+    let node = TestNode::new();
     node.0.set_checks_permissions(true);
     for text in [
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -24,7 +24,7 @@ pub(super) fn node() -> Node {
     node
 }
 
-impl Node {
+impl TestNode {
     #[track_caller]
     pub(super) fn done(&self, text: &str) {
         self.try_run(text).unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use catalog::{Catalog, Permission, Resource};
 use syntax::{AccessStatement, Statement, parse};
 
-use super::Node;
+use super::TestNode;
 use crate::Storage;
 
 type Need = (Permission, Resource);
@@ -17,6 +17,18 @@ fn ks_t() -> Resource {
 
 fn tables() -> Resource {
     Resource::AllTables("ks".to_string())
+}
+
+fn functions() -> Resource {
+    Resource::Functions("ks".to_string())
+}
+
+fn function(name: &str, arguments: &[&str]) -> Resource {
+    Resource::Function {
+        keyspace: "ks".to_string(),
+        name: name.to_string(),
+        arguments: arguments.iter().map(ToString::to_string).collect(),
+    }
 }
 
 fn keyspace() -> Resource {
@@ -46,6 +58,7 @@ fn statements() -> Vec<(&'static str, Vec<Need>, Refusal)> {
     let one = |text, permission, resource| (text, vec![(permission, resource)], Refusal::Permission);
     let role = |text, permission, resource| (text, vec![(permission, resource)], Refusal::Role);
     let free = |text| (text, vec![], Refusal::Permission);
+    let data_and = |text, needs: Vec<Need>| (text, needs, Refusal::Permission);
     let superuser =
         |text| (text, vec![], Refusal::Text("Only superusers are allowed to change service levels"));
     vec![
@@ -87,6 +100,40 @@ fn statements() -> Vec<(&'static str, Vec<Need>, Refusal)> {
         data("CREATE INDEX new ON ks.t (v)", &[P::Alter]),
         data("DROP INDEX ks.known", &[P::Alter]),
         free("DROP INDEX IF EXISTS ks.missing"),
+        one(
+            "CREATE FUNCTION ks.new (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return a'",
+            P::Create,
+            functions(),
+        ),
+        one(
+            "CREATE OR REPLACE FUNCTION ks.f (s int, a int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return a'",
+            P::Alter,
+            function("f", &["int", "int"]),
+        ),
+        one("DROP FUNCTION ks.free", P::Drop, function("free", &[])),
+        one("DROP FUNCTION ks.free ()", P::Drop, function("free", &[])),
+        (
+            "CREATE AGGREGATE ks.new (int) SFUNC f STYPE int",
+            vec![(P::Create, functions()), (P::Execute, function("f", &["int", "int"]))],
+            Refusal::Permission,
+        ),
+        one("DROP AGGREGATE ks.a", P::Drop, function("a", &["int"])),
+        data_and(
+            "SELECT ks.f(k, v) FROM ks.t",
+            vec![(P::Select, ks_t()), (P::Execute, function("f", &["int", "int"]))],
+        ),
+        data_and(
+            "SELECT ks.a(v) FROM ks.t",
+            vec![
+                (P::Select, ks_t()),
+                (P::Execute, function("a", &["int"])),
+                (P::Execute, function("f", &["int", "int"])),
+            ],
+        ),
+        data_and(
+            "INSERT INTO ks.t (k, c) VALUES (ks.f(1, 2), 1)",
+            vec![(P::Modify, ks_t()), (P::Execute, function("f", &["int", "int"]))],
+        ),
         free("DROP MATERIALIZED VIEW IF EXISTS ks.missing"),
         role("CREATE ROLE new", P::Create, Resource::AllRoles),
         role("CREATE USER new", P::Create, Resource::AllRoles),
@@ -158,14 +205,18 @@ fn kind(statement: &Statement) -> usize {
         },
         Statement::CreateIndex(_) => 37,
         Statement::DropIndex(_) => 38,
+        Statement::CreateFunction(_) => 39,
+        Statement::DropFunction(_) => 40,
+        Statement::CreateAggregate(_) => 41,
+        Statement::DropAggregate(_) => 42,
     }
 }
 
-const KINDS: usize = 39;
+const KINDS: usize = 43;
 
 /// The catalog of every run.
 fn start() -> Catalog {
-    let node = Node::new();
+    let node = TestNode::new();
     for text in [
         "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
         "CREATE KEYSPACE ks2 WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -174,6 +225,9 @@ fn start() -> Catalog {
         "CREATE TABLE ks2.t (k int PRIMARY KEY)",
         "CREATE INDEX known ON ks.t (c)",
         "CREATE TYPE ks.ty (a int)",
+        "CREATE FUNCTION ks.f (s int, a int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return a'",
+        "CREATE FUNCTION ks.free () CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return 1'",
+        "CREATE AGGREGATE ks.a (int) SFUNC f STYPE int",
         "CREATE ROLE bob WITH LOGIN = true",
         "CREATE ROLE other",
         "CREATE ROLE third",
@@ -194,7 +248,7 @@ fn check(catalog: &Catalog, text: &str, needs: &[Need], refusal: &Refusal, grant
             access.grant([*permission].into_iter().collect(), resource, "bob").map(|_| ())
         })
     };
-    let node = Node::new();
+    let node = TestNode::new();
     node.0.set_catalog(catalog.change_access(grant).unwrap().0);
     node.0.set_checks_permissions(true);
     node.0.set_user(Some("bob"));

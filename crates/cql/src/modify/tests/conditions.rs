@@ -123,7 +123,7 @@ fn a_refusal_shows_what_cassandra_reads() {
 }
 
 #[test]
-fn a_partition_without_static_columns_is_told_from_none() {
+fn a_partition_without_static_columns_differs_from_none() {
     let db = Db::new();
     let update = "UPDATE t SET s = 1 WHERE k = 1 IF s = 5";
     assert_eq!(db.asked(update), "false");
@@ -269,6 +269,34 @@ fn conditional_writes_come_after_what_they_saw() {
     let row = db.only_row("p");
     let ColumnData::Simple(cell) = &row.cells()[0].1 else { panic!("a simple column") };
     assert_eq!(cell.timestamp_us, NOW_US, "not the client's");
+}
+
+/// The clock may have been set back since the deletion.
+#[test]
+fn conditional_writes_come_after_the_deletions_that_they_saw() {
+    let later = NOW_US + 3_600_000_000;
+    for deletion in ["DELETE FROM t", "DELETE v, w, m FROM t"] {
+        for at in ["k = 1", "k = 1 AND c >= 0", "k = 1 AND c = 1"] {
+            if deletion.contains("v, w") && at != "k = 1 AND c = 1" {
+                continue;
+            }
+            let db = with_row();
+            db.all(&[&format!("{deletion} USING TIMESTAMP {later} WHERE {at}")]);
+            let is_there = deletion.contains("v, w");
+            let condition = if is_there { "IF v = null" } else { "IF NOT EXISTS" };
+            let write = if is_there {
+                format!("UPDATE t SET v = 7, w = 'y', m = {{'q': 2}} WHERE k = 1 AND c = 1 {condition}")
+            } else {
+                format!("INSERT INTO t (k, c, v, w, m) VALUES (1, 1, 7, 'y', {{'q': 2}}) {condition}")
+            };
+            assert_eq!(db.asked(&write), "true", "{deletion} {at}");
+            let lines = db.dump("t").join("; ");
+            assert!(
+                lines.contains("v=7") && lines.contains("m=") && lines.contains('2'),
+                "{deletion} {at}: {lines}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn unset_values_leave_what_is_there() {
 }
 
 #[test]
-fn clients_are_told_which_markers_make_the_partition_key() {
+fn prepared_metadata_names_the_markers_of_the_partition_key() {
     let db = Db::new();
     let plan = db.plan("INSERT INTO p (v, k2, k1) VALUES (?, ?, :name)").expect("a plan");
     assert_eq!(plan.partition_markers(), Some(&[2, 1][..]));

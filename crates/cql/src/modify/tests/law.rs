@@ -8,7 +8,7 @@ use base::rng::Rng;
 use super::*;
 
 /// Position of a cell: partition, row (`None` for the static row), column, element.
-type Place = (i32, Option<i32>, &'static str, Option<String>);
+type CellPosition = (i32, Option<i32>, &'static str, Option<String>);
 
 /// Position of a row: partition, and row or `None` for the static row.
 type RowName = (i32, Option<i32>);
@@ -22,7 +22,7 @@ type Span = (i32, i32);
 /// The model: all writes, each with its timestamp.
 #[derive(Default)]
 struct Said {
-    cells: Vec<(Place, i64, Option<String>)>,
+    cells: Vec<(CellPosition, i64, Option<String>)>,
     markers: Vec<(i32, i32, i64)>,
     /// Deletions of a partition, or of rows in it.
     deletions: Vec<(i32, Option<Span>, i64)>,
@@ -43,7 +43,7 @@ impl Said {
     }
 
     fn lines(&self) -> Vec<String> {
-        let mut latest: BTreeMap<&Place, (i64, Option<&String>)> = BTreeMap::new();
+        let mut latest: BTreeMap<&CellPosition, (i64, Option<&String>)> = BTreeMap::new();
         for (place, at, value) in &self.cells {
             let (k, row, column, _) = place;
             let is_replaced = row.is_some_and(|row| {

@@ -68,7 +68,7 @@ fn the_statements_ttl_goes_before_the_tables_and_zero_is_none() {
 }
 
 #[test]
-fn what_would_expire_later_than_sstables_can_say_is_refused() {
+fn an_expiry_beyond_the_range_of_sstables_is_refused() {
     let db = Db::new();
     let refused = |text: &str| db.bound(text, &[]).expect_err(text);
     let error = "Request on table ks.x with ttl of 447483647 seconds exceeds maximum supported expiration date of 2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details. The SSTable formats 'me' and 'nb', which this node writes, cannot hold a later expiry: use a TTL of at most 447483646 seconds now, or none.";
@@ -85,7 +85,7 @@ fn what_would_expire_later_than_sstables_can_say_is_refused() {
 }
 
 #[test]
-fn what_expires_is_gone_at_its_second() {
+fn expired_cells_are_dead_at_their_second() {
     let db = Db::new();
     db.all(&[
         "INSERT INTO t (k, c, v, m) VALUES (1, 1, 1, {'a': 1}) USING TTL 10",

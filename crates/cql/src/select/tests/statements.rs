@@ -305,7 +305,7 @@ fn markers_are_described_and_bound() {
 }
 
 #[test]
-fn what_the_peers_refuse_is_refused_in_their_words() {
+fn what_cassandra_refuses_is_refused_with_its_text() {
     let storage = storage();
     let filtering = crate::restriction::NEEDS_FILTERING;
     for (rest, expected) in [
@@ -524,7 +524,7 @@ fn sorted_rows_yield_at_every_step() {
 }
 
 #[test]
-fn a_point_read_is_one_read_and_a_filter_that_finds_nothing_gives_way() {
+fn a_point_read_is_one_read_and_a_filter_without_matches_yields() {
     let storage = storage();
     let point = plan(&storage, "SELECT v FROM ks.one WHERE k = 'a'").expect("a statement");
     let before = storage.reads();

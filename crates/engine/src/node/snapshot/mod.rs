@@ -125,7 +125,7 @@ pub(crate) struct Automatic {
 }
 
 /// Makes a snapshot of all earlier writes. Jobs of the table, and flushes of later writes, are held back
-/// until [`let_go`], which must be called after an error too.
+/// until [`resume_table`], which must be called after an error too.
 pub(crate) async fn automatic(
     shard: &Shard,
     node: &Rc<NodeShard>,
@@ -158,7 +158,7 @@ pub(crate) async fn automatic(
 }
 
 /// Allows jobs and flushes of the table again.
-pub(crate) async fn let_go(shard: &Shard, id: TableId) -> Result<(), EngineError> {
+pub(crate) async fn resume_table(shard: &Shard, id: TableId) -> Result<(), EngineError> {
     let allow = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
         engine.flushes().allow(&*engine.table(id)?);
@@ -181,7 +181,7 @@ pub(crate) async fn before_drop(
             continue;
         }
         let result = automatic(shard, node, table, Cause::Drop).await;
-        let_go(shard, table.schema.id).await?;
+        resume_table(shard, table.schema.id).await?;
         match result {
             Ok(Automatic { dir, .. }) => made.push(dir),
             Err(error) => {

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_say_whose_they_are() {
+    fn directories_name_their_table() {
         let of = |path: &str| TableDir::of(PathBuf::from(path)).map(|dir| (dir.keyspace, dir.table));
         let found = of("/d/data/ks/a-b-00000000000000000000000000000003");
         assert_eq!(found, Some(("ks".to_string(), "a-b".to_string())));

@@ -150,7 +150,7 @@ impl IndexReader {
     }
 
     /// A damaged index is not used any more, and built again. What has not been returned is read in order.
-    fn do_without(&mut self, error: ReadError, after: Option<After>) -> Result<(), ReadError> {
+    fn fall_back_from(&mut self, error: ReadError, after: Option<After>) -> Result<(), ReadError> {
         let ReadError::Corrupt { file, .. } = &error else { return Err(error) };
         if !self.table.forget_damaged_index(file) {
             return Err(error);
@@ -379,7 +379,7 @@ impl Reader for IndexReader {
                 State::Enumerating { first, others, after } => self.enumerate(first, others, after).await,
                 State::Known => Ok(()),
             };
-            loaded.or_else(|error| self.do_without(error, after))
+            loaded.or_else(|error| self.fall_back_from(error, after))
         })
     }
 

@@ -129,6 +129,9 @@ const ROWS: &[Row] = &[
     row("results", "unlogged_batch_across_partitions_warn_threshold", "2", "a warning in the answer"),
     row("results", "compact_tables_enabled", "false", "CREATE TABLE is refused"),
     row("results", "drop_compact_storage_enabled", "true", "ALTER TABLE is applied"),
+    row("results", "user_defined_functions_enabled", "true", "a function is called"),
+    row("results", "user_defined_function_time_limit_ms", "0", "a long call fails"),
+    row("results", "user_defined_function_allocation_limit_bytes", "20KiB", "a call with large values fails"),
     row("results", "max_memory_for_unlimited_query_soft_limit", "10KiB", "a line of the log"),
     row("results", "max_memory_for_unlimited_query_hard_limit", "20KiB", "a read is refused"),
     row("results", "query_page_size_in_bytes", "10KiB", "rows of a page"),
@@ -178,7 +181,12 @@ fn every_option_that_acts_has_a_row() {
             && notes.is_empty()
         {
             let mut default = server::config::Config::default();
-            assert_ne!((option.at)(&mut config).show(), (option.at)(&mut default).show(), "{}", option.name);
+            assert_ne!(
+                (option.target)(&mut config).show(),
+                (option.target)(&mut default).show(),
+                "{}",
+                option.name
+            );
         }
     }
 }

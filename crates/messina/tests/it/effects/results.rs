@@ -119,4 +119,30 @@ fn see_compact_tables(group: &Group) {
     let is_applied = !matches!(answer, Response::Error(_));
     group.sees("drop_compact_storage_enabled", is_applied, format_args!("{answer:?}"));
     assert!(server.stop().0.success());
+    see_functions(group);
+}
+
+fn see_functions(group: &Group) {
+    let options = [
+        "user_defined_functions_enabled",
+        "user_defined_function_time_limit_ms",
+        "user_defined_function_allocation_limit_bytes",
+    ];
+    let server = group.start("g", &options, &["--in-memory"]);
+    let mut client = client(&server);
+    let create = |name: &str, body: &str| {
+        format!("CREATE FUNCTION ks.{name} () CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS '{body}'")
+    };
+    client.run(&create("one", "return 1"));
+    client.run(&create("slow", "for i = 1, 100000 do local x = i end return 1"));
+    client.run(&create("large", "return #(\"x\"):rep(100000)"));
+    client.run("CREATE TABLE ks.f (k int PRIMARY KEY)");
+    let mut call = |name: &str| client.query(&format!("INSERT INTO ks.f (k) VALUES (ks.{name}())"));
+    let one = call("one");
+    group.sees(options[0], !matches!(one, Response::Error(_)), format_args!("{one:?}"));
+    let slow = call("slow");
+    group.sees(options[1], matches!(slow, Response::Error(_)), format_args!("{slow:?}"));
+    let large = call("large");
+    group.sees(options[2], format!("{large:?}").contains("memory"), format_args!("{large:?}"));
+    assert!(server.stop().0.success());
 }

@@ -224,7 +224,7 @@ fn options_without_effect_are_not_about_security() {
     let found: Vec<&str> = ignored::names().filter(|name| smells(name)).collect();
     let judged = |name: &&str| {
         let setting = Setting::flag("--x", name, "true");
-        matches!(judge(&setting, std::slice::from_ref(&setting)), Verdict::Ordinary)
+        matches!(judge(&setting, std::slice::from_ref(&setting)), SettingEffect::Ordinary)
     };
     assert_eq!(found.into_iter().filter(judged).collect::<Vec<_>>(), Vec::<&str>::new());
 }

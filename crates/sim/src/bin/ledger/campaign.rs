@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use base::rng::Rng;
 
 use crate::client::{Client, Stop};
-use crate::node::{Node, NodeOptions};
-use crate::work::{self, KEYSPACE, Work};
+use crate::node_process::{NodeOptions, NodeProcess};
+use crate::work::{self, KEYSPACE, Workload};
 use crate::{Args, Break, Sync};
 
 /// How long clients work before the kill, at most.
@@ -35,7 +35,7 @@ type Checked = (&'static str, Result<u64, Stop>);
 
 /// Results of a campaign.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct CampaignResults {
     kills: u64,
     while_starting: u64,
     failed: u64,
@@ -45,56 +45,56 @@ struct Tally {
 /// A data directory with its notes.
 struct Life {
     options: NodeOptions,
-    works: Vec<Box<dyn Work>>,
+    works: Vec<Box<dyn Workload>>,
     rng: Rng,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, String> {
     let messina = match &args.messina {
         Some(path) => path.clone(),
-        None => beside_myself()?,
+        None => messina_beside_executable()?,
     };
-    let version = crate::node::tool(&messina, &["version"])?;
+    let version = crate::node_process::tool(&messina, &["version"])?;
     let begun = now();
     let dir = absolute(&args.dir)?.join(format!("run-{}", std::process::id()));
     println!("{}: {}, seed {}", messina.display(), version.trim(), args.seed);
     let mut rng = Rng::new(args.seed);
-    let (mut tally, mut number) = (Tally::default(), 0);
-    while tally.kills < args.kills {
+    let (mut results, mut number) = (CampaignResults::default(), 0);
+    while results.kills < args.kills {
         number += 1;
         let seed = rng.next_u64();
         let mut life = Life::new(args, &messina, dir.join(number.to_string()), seed);
-        let (before, kills_max) = (tally, args.kills_per_dir.min(args.kills - tally.kills));
-        let lived = life.live(args, kills_max, &mut tally);
+        let (before, kills_max) = (results, args.kills_per_dir.min(args.kills - results.kills));
+        let lived = life.live(args, kills_max, &mut results);
         let NodeOptions { dir, shards, sync, .. } = &life.options;
         match lived {
             Ok(acknowledged) => {
-                tally.acknowledged += acknowledged;
+                results.acknowledged += acknowledged;
                 println!(
                     "kills {} to {}: {shards} shards, {sync:?}: {acknowledged} acknowledged, all there; {:.1} s since the beginning",
                     before.kills + 1,
-                    tally.kills,
+                    results.kills,
                     begun.elapsed().as_secs_f64()
                 );
                 std::fs::remove_dir_all(dir)
                     .map_err(|error| format!("cannot remove {}: {error}", dir.display()))?;
             }
             Err(error) => {
-                tally.failed += 1;
+                results.failed += 1;
                 println!(
                     "kill {}: {shards} shards, {sync:?}: FAILED: {error}\nthe directory is kept: {}\nto repeat it: --seed {} \
                      (the requests in flight at a kill are random)",
-                    tally.kills,
+                    results.kills,
                     dir.display(),
                     args.seed
                 );
-                if args.broken.is_some() || tally.failed == FAILURES_MAX {
+                if args.broken.is_some() || results.failed == FAILURES_MAX {
                     break;
                 }
             }
         }
     }
-    let Tally { kills, while_starting, failed, acknowledged } = tally;
+    let CampaignResults { kills, while_starting, failed, acknowledged } = results;
     println!(
         "{kills} kills in {:.1} s, {while_starting} of them while the node started; {acknowledged} acknowledged in directories \
          that passed; {number} directories, {failed} failed",
@@ -113,7 +113,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn beside_myself() -> Result<PathBuf, String> {
+fn messina_beside_executable() -> Result<PathBuf, String> {
     let myself = std::env::current_exe().map_err(|error| error.to_string())?;
     let messina = myself.with_file_name("messina");
     if messina.exists() {
@@ -144,20 +144,20 @@ impl Life {
     }
 
     /// Kills the directory's nodes `kills` times. Returns the number of confirmed acknowledgements.
-    fn live(&mut self, args: &Args, kills: u64, tally: &mut Tally) -> Result<u64, String> {
+    fn live(&mut self, args: &Args, kills: u64, results: &mut CampaignResults) -> Result<u64, String> {
         let mut node = self.start()?;
         self.set_up(&node)?;
         let mut done = 0;
         loop {
             self.work(node)?;
-            tally.kills += 1;
+            results.kills += 1;
             done += 1;
             if done < kills && self.rng.chance(1, 4) {
                 let starting = self.options.start()?;
                 sleep_ms(self.rng.below(START_MS_MAX));
                 starting.kill()?;
-                tally.kills += 1;
-                tally.while_starting += 1;
+                results.kills += 1;
+                results.while_starting += 1;
                 done += 1;
             }
             node = self.start()?;
@@ -172,13 +172,13 @@ impl Life {
         }
     }
 
-    fn start(&self) -> Result<Node, String> {
+    fn start(&self) -> Result<NodeProcess, String> {
         let mut node = self.options.start()?;
         node.wait_until_ready()?;
         Ok(node)
     }
 
-    fn set_up(&self, node: &Node) -> Result<(), String> {
+    fn set_up(&self, node: &NodeProcess) -> Result<(), String> {
         let mut client = self.client(node)?;
         let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
         let mut texts = vec![format!("CREATE KEYSPACE {KEYSPACE} WITH replication = {replication}")];
@@ -189,13 +189,13 @@ impl Life {
         Ok(())
     }
 
-    fn client(&self, node: &Node) -> Result<Client, String> {
+    fn client(&self, node: &NodeProcess) -> Result<Client, String> {
         Client::open(node.cql_port, node.api_port)
             .map_err(|stop| format!("no client can connect: {stop:?}\n{}", node.log_end()))
     }
 
     /// Runs all kinds of work concurrently until the node is killed.
-    fn work(&mut self, node: Node) -> Result<(), String> {
+    fn work(&mut self, node: NodeProcess) -> Result<(), String> {
         let after_ms = self.rng.below(WORK_MS_MAX);
         let mut clients = vec![];
         for work in &self.works {
@@ -203,17 +203,17 @@ impl Life {
                 clients.push((work, number, self.client(&node)?, self.rng.fork()));
             }
         }
-        let (tell, stopped) = mpsc::channel();
+        let (describe, stopped) = mpsc::channel();
         std::thread::scope(|scope| {
             for (work, number, mut client, mut rng) in clients {
-                let tell = tell.clone();
+                let describe = describe.clone();
                 scope.spawn(move || {
                     let stop = work.work(number, &mut client, &mut rng).expect_err("it ends with the node");
                     // The parent waits for all of them.
-                    let _ = tell.send((work.name(), stop));
+                    let _ = describe.send((work.name(), stop));
                 });
             }
-            drop(tell);
+            drop(describe);
             sleep_ms(after_ms);
             // A work that stops before the kill has found an error.
             let early = stopped.try_recv().ok();
@@ -233,7 +233,7 @@ impl Life {
     }
 
     /// All kinds of work compare. Returns the number of confirmed acknowledgements.
-    fn check(&self, node: &Node) -> Result<u64, String> {
+    fn check(&self, node: &NodeProcess) -> Result<u64, String> {
         let mut sum = 0;
         let mut wrong = vec![];
         for (name, checked) in self.check_each(node)? {
@@ -245,7 +245,7 @@ impl Life {
         if wrong.is_empty() { Ok(sum) } else { Err(wrong.join("\n")) }
     }
 
-    fn check_each(&self, node: &Node) -> Result<Vec<Checked>, String> {
+    fn check_each(&self, node: &NodeProcess) -> Result<Vec<Checked>, String> {
         let mut clients = vec![];
         for work in &self.works {
             clients.push((work, self.client(node)?));
@@ -267,7 +267,7 @@ impl Life {
     }
 
     /// Notes acknowledgements that never happened, and returns the works that detected it.
-    fn claim(&self, node: &Node) -> String {
+    fn claim(&self, node: &NodeProcess) -> String {
         let claimed: Vec<&str> =
             self.works.iter().filter(|work| work.claim()).map(|work| work.name()).collect();
         let checks = match self.check_each(node) {

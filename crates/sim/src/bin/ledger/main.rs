@@ -14,8 +14,8 @@
 mod campaign;
 mod client;
 mod engine_rows;
-mod known;
-mod node;
+mod node_process;
+mod tracked_value;
 mod work;
 
 use std::path::PathBuf;

@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn get(cache: &ChunkCache, file: FileNumber, number: u64) -> Option<Rc<[u8]>> {
-        match cache.chunks().look(file, number) {
+        match cache.chunks().get(file, number) {
             Lookup::Found(bytes) => Some(bytes),
             Lookup::Nothing => None,
             Lookup::InFlight(_) => panic!("nothing is under way"),
@@ -256,7 +256,7 @@ mod tests {
     fn a_load_is_shared_and_a_failed_one_is_not_kept() {
         let cache = ChunkCache::new(0);
         let file = cache.new_file(CacheClass::Chunks);
-        let flying = |number| match cache.chunks().look(file, number) {
+        let flying = |number| match cache.chunks().get(file, number) {
             Lookup::InFlight(pending) => pending,
             _ => panic!("a load is under way"),
         };
@@ -287,7 +287,7 @@ mod tests {
                     let (cache, got) = (cache.clone(), got.clone());
                     shard.spawn(runtime::CpuGroup::Statement, async move {
                         let bytes = loop {
-                            match cache.chunks().look(file, 0) {
+                            match cache.chunks().get(file, 0) {
                                 Lookup::Found(bytes) => break bytes,
                                 Lookup::InFlight(pending) => {
                                     if let Some(result) = pending.wait(0).await {

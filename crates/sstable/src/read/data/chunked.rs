@@ -459,7 +459,7 @@ impl ChunkedFile {
     pub(in crate::read) async fn chunk(&self, chunk: u64, class: IoClass) -> Result<Rc<[u8]>, ReadError> {
         let kept = self.cache.chunks();
         loop {
-            match kept.look(self.number, chunk) {
+            match kept.get(self.number, chunk) {
                 Lookup::Found(bytes) => return Ok(bytes),
                 Lookup::InFlight(pending) => match pending.wait(chunk).await {
                     Some(result) => return result,
@@ -496,7 +496,7 @@ impl ChunkedFile {
         let end = run.first + run.count;
         let mut chunk = run.first;
         while chunk < end {
-            match kept.look(self.number, chunk) {
+            match kept.get(self.number, chunk) {
                 Lookup::Found(bytes) => {
                     out.extend_from_slice(&bytes);
                     chunk += 1;

@@ -1,7 +1,7 @@
 //! A single-flight cache: values read from files, by file and number, together with the loads that are in
 //! flight.
 //!
-//! 1. [`LoadingCache::look`] finds the value, a load of it that another reader has begun ([`PendingLoad`]),
+//! 1. [`LoadingCache::get`] finds the value, a load of it that another reader has begun ([`PendingLoad`]),
 //!    or nothing.
 //! 2. A reader that finds nothing begins a load ([`LoadingCache::begin`]) and completes it with the values or
 //!    with an error.
@@ -45,7 +45,7 @@ impl Key {
 /// "No node", at either end of a list.
 const NONE: u32 = u32::MAX;
 
-struct Node<V> {
+struct Entry<V> {
     key: Key,
     slot: Slot,
     /// `None` if the node is free.
@@ -57,7 +57,7 @@ struct Node<V> {
 
 struct Inner<V> {
     map: HashMap<Key, u32>,
-    nodes: Vec<Node<V>>,
+    nodes: Vec<Entry<V>>,
     free: Vec<u32>,
     first_of_file: HashMap<u64, u32>,
     pending: HashMap<Key, Rc<PendingLoad<V>>>,
@@ -146,7 +146,7 @@ impl<V: Clone + 'static> Drop for Loading<V> {
 impl<V: Clone + 'static> LoadingCache<V> {
     /// Memory of a value besides its own bytes and the pool's overhead.
     pub(in crate::read) const OVERHEAD_BYTES: usize =
-        size_of::<Node<V>>() + size_of::<(Key, u32)>() + 2 * size_of::<usize>();
+        size_of::<Entry<V>>() + size_of::<(Key, u32)>() + 2 * size_of::<usize>();
 
     pub(in crate::read) fn new(pool: &Rc<MemoryPool>) -> Rc<Self> {
         Rc::new_cyclic(|this: &Weak<Self>| {
@@ -164,7 +164,7 @@ impl<V: Clone + 'static> LoadingCache<V> {
 
     /// The value, if it is cached. Counts as a hit or a miss.
     #[inline]
-    pub(in crate::read) fn look(&self, file: FileNumber, number: u64) -> Lookup<V> {
+    pub(in crate::read) fn get(&self, file: FileNumber, number: u64) -> Lookup<V> {
         let key = Key { file: file.number, number };
         let inner = self.inner.borrow();
         if let Some(at) = inner.map.get(&key) {
@@ -177,7 +177,7 @@ impl<V: Clone + 'static> LoadingCache<V> {
         pending.map_or(Lookup::Nothing, Lookup::InFlight)
     }
 
-    /// Whether [`Self::look`] would find neither a value nor a flight. Counts as a miss if so, otherwise as
+    /// Whether [`Self::get`] would find neither a value nor a flight. Counts as a miss if so, otherwise as
     /// nothing.
     pub(in crate::read) fn misses(&self, file: FileNumber, number: u64) -> bool {
         let key = Key { file: file.number, number };
@@ -218,7 +218,7 @@ impl<V: Clone + 'static> LoadingCache<V> {
             return;
         };
         let inner = &mut *self.inner.borrow_mut();
-        let node = Node { key, slot, value: Some(value), before: NONE, after: NONE };
+        let node = Entry { key, slot, value: Some(value), before: NONE, after: NONE };
         match inner.free.iter().rposition(|free| *free == at) {
             Some(place) => {
                 inner.free.swap_remove(place);
@@ -255,7 +255,7 @@ impl<V: Clone + 'static> Owner for LoadingCache<V> {
         let inner = &mut *self.inner.borrow_mut();
         let node = &mut inner.nodes[item as usize];
         let value = node.value.take();
-        let Node { key, before, after, .. } = *node;
+        let Entry { key, before, after, .. } = *node;
         inner.map.remove(&key);
         if after != NONE {
             inner.nodes[after as usize].before = before;

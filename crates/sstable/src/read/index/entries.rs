@@ -22,7 +22,7 @@ use crate::read::data::window::Fetch;
 
 /// An entry without its key.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntryPosition {
     token: i64,
     /// Position in the data.
     position: u64,
@@ -40,7 +40,7 @@ struct PromotedPlace {
 /// See the head of this file.
 #[derive(Debug)]
 pub(in crate::read) struct EntryPage {
-    places: Box<[Place]>,
+    places: Box<[EntryPosition]>,
     keys: Box<[u8]>,
     /// Promoted indexes of the first entries, up to the last entry that has one. `bytes` is 0 for an entry
     /// without one.
@@ -56,7 +56,7 @@ impl EntryPage {
         for entry in entries {
             keys.extend_from_slice(entry.key.bytes());
             let key_end = u32::try_from(keys.len()).expect("a page has fewer than 2^16 keys of 2^16 bytes");
-            places.push(Place { token: entry.key.token(), position: entry.position, key_end });
+            places.push(EntryPosition { token: entry.key.token(), position: entry.position, key_end });
         }
         let with_promoted =
             entries.iter().rposition(|entry| entry.promoted_bytes > 0).map_or(0, |last| last + 1);
@@ -137,7 +137,7 @@ impl EntryPages {
         let sample = summary.sample_of(key.token(), key.bytes());
         let kept = self.cache.entries();
         loop {
-            match kept.look(self.number, sample as u64) {
+            match kept.get(self.number, sample as u64) {
                 Lookup::Found(page) => return Ok(page.find(key)),
                 Lookup::InFlight(pending) => match pending.wait(sample as u64).await {
                     Some(page) => return Ok(page?.find(key)),

@@ -93,7 +93,7 @@ impl IndexCursor {
             while let Some((head, bytes)) = peek(&self.window, self.at) {
                 let promoted_at = self.at + bytes;
                 let found = (head.key == key.bytes()).then_some((head.data_position, head.promoted_bytes));
-                self.at = behind(file, promoted_at, head.promoted_bytes)?;
+                self.at = end_of_promoted(file, promoted_at, head.promoted_bytes)?;
                 if let Some((position, promoted_bytes)) = found {
                     let next_position = peek(&self.window, self.at).map(|(head, _)| head.data_position);
                     let key = key.clone();
@@ -145,7 +145,7 @@ impl IndexCursor {
         let key = PartitionKey::new(head.key);
         let (position, promoted_bytes) = (head.data_position, head.promoted_bytes);
         let promoted_at = entry_at + bytes;
-        self.at = behind(file, promoted_at, promoted_bytes)?;
+        self.at = end_of_promoted(file, promoted_at, promoted_bytes)?;
         if promoted_bytes > READ_AT_ONCE_BYTES_MAX {
             self.window.expect(0);
         }
@@ -190,7 +190,7 @@ fn peek(window: &Window, at: u64) -> Option<(IndexEntryHead<'_>, u64)> {
     Some((head, take.offset() as u64))
 }
 
-fn behind(file: &ChunkedFile, promoted_at: u64, promoted_bytes: u64) -> Result<u64, ReadError> {
+fn end_of_promoted(file: &ChunkedFile, promoted_at: u64, promoted_bytes: u64) -> Result<u64, ReadError> {
     promoted_at.checked_add(promoted_bytes).filter(|end| *end <= file.data_bytes()).ok_or_else(|| {
         let detail =
             format!("a promoted index of {promoted_bytes} bytes does not fit into the rest of the file");

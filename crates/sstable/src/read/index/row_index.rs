@@ -23,13 +23,13 @@ pub(in crate::read) enum RowIndex {
 
 /// A block of rows.
 #[derive(Debug)]
-pub(in crate::read) enum Place {
+pub(in crate::read) enum RowBlock {
     /// A block of the promoted index, with its number.
     Promoted(usize, Block),
     Trie(TrieBlock),
 }
 
-impl Place {
+impl RowBlock {
     /// Distance in bytes from the partition's start to the block's start.
     pub(in crate::read) fn offset(&self) -> u64 {
         match self {
@@ -172,7 +172,7 @@ impl RowIndex {
         sstable: &SSTable,
         schema: &TableSchema,
         target: &Position,
-    ) -> Result<Option<Place>, ReadError> {
+    ) -> Result<Option<RowBlock>, ReadError> {
         let columns = &sstable.columns;
         match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
@@ -181,11 +181,11 @@ impl RowIndex {
                 if number == promoted.block_count() {
                     return Ok(None);
                 }
-                Ok(Some(Place::Promoted(number, promoted.block(file, fixed, number).await?)))
+                Ok(Some(RowBlock::Promoted(number, promoted.block(file, fixed, number).await?)))
             }
             (Self::Trie(rows), PartitionIndex::Trie(trie)) => {
                 let file = trie.rows_file(rows.entry_at())?;
-                Ok(rows.block_to_start(file, &columns.clustering, target).await?.map(Place::Trie))
+                Ok(rows.block_to_start(file, &columns.clustering, target).await?.map(RowBlock::Trie))
             }
             _ => unreachable!("a row index is of its own SSTable"),
         }
@@ -193,12 +193,12 @@ impl RowIndex {
 
     /// The last block that contains (in a trie: may contain) a position before `target`; without a target,
     /// the last block. `None` if there is none.
-    pub(in crate::read) async fn block_in_front(
+    pub(in crate::read) async fn last_block_before(
         &mut self,
         sstable: &SSTable,
         schema: &TableSchema,
         target: Option<&Position>,
-    ) -> Result<Option<Place>, ReadError> {
+    ) -> Result<Option<RowBlock>, ReadError> {
         let columns = &sstable.columns;
         match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
@@ -210,11 +210,11 @@ impl RowIndex {
                     None => promoted.block_count(),
                 };
                 let Some(number) = behind.checked_sub(1) else { return Ok(None) };
-                Ok(Some(Place::Promoted(number, promoted.block(file, fixed, number).await?)))
+                Ok(Some(RowBlock::Promoted(number, promoted.block(file, fixed, number).await?)))
             }
             (Self::Trie(rows), PartitionIndex::Trie(trie)) => {
                 let file = trie.rows_file(rows.entry_at())?;
-                Ok(rows.block_in_front(file, &columns.clustering, target).await?.map(Place::Trie))
+                Ok(rows.last_block_before(file, &columns.clustering, target).await?.map(RowBlock::Trie))
             }
             _ => unreachable!("a row index is of its own SSTable"),
         }
@@ -224,14 +224,14 @@ impl RowIndex {
     pub(in crate::read) async fn first_block(
         &mut self,
         sstable: &SSTable,
-    ) -> Result<Option<Place>, ReadError> {
+    ) -> Result<Option<RowBlock>, ReadError> {
         match (self, &sstable.index) {
             (Self::Promoted(promoted), PartitionIndex::Big { file, .. }) => {
                 promoted_block(promoted, file, sstable, 0).await
             }
             (Self::Trie(rows), PartitionIndex::Trie(trie)) => {
                 let file = trie.rows_file(rows.entry_at())?;
-                rows.first(file).await.map(|block| Some(Place::Trie(block)))
+                rows.first(file).await.map(|block| Some(RowBlock::Trie(block)))
             }
             _ => unreachable!("a row index is of its own SSTable"),
         }
@@ -241,15 +241,15 @@ impl RowIndex {
     pub(in crate::read) async fn block_after(
         &mut self,
         sstable: &SSTable,
-        place: &Place,
-    ) -> Result<Option<Place>, ReadError> {
+        place: &RowBlock,
+    ) -> Result<Option<RowBlock>, ReadError> {
         match (self, &sstable.index, place) {
-            (Self::Promoted(promoted), PartitionIndex::Big { file, .. }, Place::Promoted(number, _)) => {
+            (Self::Promoted(promoted), PartitionIndex::Big { file, .. }, RowBlock::Promoted(number, _)) => {
                 promoted_block(promoted, file, sstable, number + 1).await
             }
-            (Self::Trie(rows), PartitionIndex::Trie(trie), Place::Trie(block)) => {
+            (Self::Trie(rows), PartitionIndex::Trie(trie), RowBlock::Trie(block)) => {
                 let file = trie.rows_file(rows.entry_at())?;
-                Ok(rows.block_after(file, block).await?.map(Place::Trie))
+                Ok(rows.block_after(file, block).await?.map(RowBlock::Trie))
             }
             _ => unreachable!("a place is of its own row index"),
         }
@@ -259,17 +259,17 @@ impl RowIndex {
     pub(in crate::read) async fn block_before(
         &mut self,
         sstable: &SSTable,
-        place: &Place,
-    ) -> Result<Option<Place>, ReadError> {
+        place: &RowBlock,
+    ) -> Result<Option<RowBlock>, ReadError> {
         match (self, &sstable.index, place) {
-            (Self::Promoted(promoted), PartitionIndex::Big { file, .. }, Place::Promoted(number, _)) => {
+            (Self::Promoted(promoted), PartitionIndex::Big { file, .. }, RowBlock::Promoted(number, _)) => {
                 let Some(number) = number.checked_sub(1) else { return Ok(None) };
                 let fixed = &sstable.columns.clustering_lengths;
-                Ok(Some(Place::Promoted(number, promoted.block(file, fixed, number).await?)))
+                Ok(Some(RowBlock::Promoted(number, promoted.block(file, fixed, number).await?)))
             }
-            (Self::Trie(rows), PartitionIndex::Trie(trie), Place::Trie(block)) => {
+            (Self::Trie(rows), PartitionIndex::Trie(trie), RowBlock::Trie(block)) => {
                 let file = trie.rows_file(rows.entry_at())?;
-                Ok(rows.block_before(file, block).await?.map(Place::Trie))
+                Ok(rows.block_before(file, block).await?.map(RowBlock::Trie))
             }
             _ => unreachable!("a place is of its own row index"),
         }
@@ -279,12 +279,12 @@ impl RowIndex {
     pub(in crate::read) async fn in_force_at(
         &mut self,
         sstable: &SSTable,
-        place: &Place,
+        place: &RowBlock,
     ) -> Result<Tombstone, ReadError> {
         match place {
-            Place::Trie(block) => Ok(block.in_force),
-            Place::Promoted(..) => Ok(match self.block_before(sstable, place).await? {
-                Some(Place::Promoted(_, before)) => before.open,
+            RowBlock::Trie(block) => Ok(block.in_force),
+            RowBlock::Promoted(..) => Ok(match self.block_before(sstable, place).await? {
+                Some(RowBlock::Promoted(_, before)) => before.open,
                 _ => Tombstone::LIVE,
             }),
         }
@@ -297,10 +297,10 @@ async fn promoted_block(
     file: &ChunkedFile,
     sstable: &SSTable,
     number: usize,
-) -> Result<Option<Place>, ReadError> {
+) -> Result<Option<RowBlock>, ReadError> {
     if number >= promoted.block_count() {
         return Ok(None);
     }
     let block = promoted.block(file, &sstable.columns.clustering_lengths, number).await?;
-    Ok(Some(Place::Promoted(number, block)))
+    Ok(Some(RowBlock::Promoted(number, block)))
 }

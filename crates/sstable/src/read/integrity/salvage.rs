@@ -357,7 +357,7 @@ impl Salvage {
                 }
                 match row.and_then(|row| self.valid(Some(&key), row, at)) {
                     Ok(row) => {
-                        self.give_held();
+                        self.return_held();
                         self.last = Some(position);
                         self.out.extend(row_fragment(key, row));
                     }
@@ -380,7 +380,7 @@ impl Salvage {
                     self.note(error);
                     self.is_damaged = true;
                 }
-                self.give_held();
+                self.return_held();
                 self.last = Some(position.clone());
                 if behind != self.in_force {
                     self.held = Some(RangeTombstoneChange { position, tombstone: behind });
@@ -406,7 +406,7 @@ impl Salvage {
         self.is_damaged = true;
     }
 
-    fn give_held(&mut self) {
+    fn return_held(&mut self) {
         if let Some(change) = self.held.take() {
             self.in_force = change.tombstone;
             self.out.push_back(Fragment::Change(change));
@@ -446,7 +446,7 @@ impl Salvage {
         self.is_damaged = true;
         self.losses.gaps += 1;
         self.window = Window::new(Fetch::Scan, self.class);
-        match self.block_behind().await {
+        match self.block_after().await {
             Some((at, open, first)) => {
                 self.state = State::Rows;
                 self.at = at;
@@ -478,7 +478,7 @@ impl Salvage {
 
     /// The first block of the partition that starts after `at`: its start, the deletion in force there, and
     /// the position of its first row or marker.
-    async fn block_behind(&mut self) -> Option<(u64, Tombstone, Position)> {
+    async fn block_after(&mut self) -> Option<(u64, Tombstone, Position)> {
         let sstable = Rc::clone(&self.sstable);
         let entry = self.entry.as_ref()?;
         let mut rows = RowIndex::open_unchecked(&sstable, entry, Fetch::Bypass, self.class).await.ok()??;

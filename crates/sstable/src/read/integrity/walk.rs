@@ -16,7 +16,7 @@ use crate::component::summary::Summary;
 use crate::read::data::window::Fetch;
 use crate::read::decode::parse::Parser;
 use crate::read::index::partition_index::{Entry, PartitionCursor, PartitionIndex};
-use crate::read::index::row_index::{Place, RowIndex};
+use crate::read::index::row_index::{RowBlock, RowIndex};
 use crate::read::scan::ScanReader;
 use crate::read::sstable::SSTable;
 
@@ -172,12 +172,12 @@ impl IndexWalk {
             next = rows.block_after(sstable, &block).await?;
             let (offset, width) = (block.offset(), block.end() - block.offset());
             let (bounds, open) = match block {
-                Place::Promoted(_, block) => {
+                RowBlock::Promoted(_, block) => {
                     (BlockBounds::Rows { first: block.first, last: block.last }, block.open)
                 }
-                Place::Trie(block) => {
+                RowBlock::Trie(block) => {
                     let open = match &next {
-                        Some(Place::Trie(next)) => next.in_force,
+                        Some(RowBlock::Trie(next)) => next.in_force,
                         _ => Tombstone::LIVE,
                     };
                     (BlockBounds::Separators { lower: block.lower, upper: block.upper }, open)
@@ -198,7 +198,7 @@ impl PositionedScan {
     pub async fn next(&mut self) -> Result<Option<(Fragment, u64)>, ReadError> {
         loop {
             match self.0.next()? {
-                Step::Ready(fragment) => return Ok(Some((fragment, self.0.given_at()))),
+                Step::Ready(fragment) => return Ok(Some((fragment, self.0.returned_at()))),
                 Step::Load => self.0.load().await?,
                 Step::End => return Ok(None),
             }
@@ -212,6 +212,6 @@ impl PositionedScan {
 
     /// Number of bytes of the data that the scan has passed.
     pub fn progress_bytes(&self) -> u64 {
-        self.0.given_at()
+        self.0.returned_at()
     }
 }

@@ -255,7 +255,7 @@ fn a_wrong_or_missing_dictionary_is_an_error() {
 }
 
 #[test]
-fn checksums_are_verified_as_often_as_the_table_says() {
+fn checksums_are_verified_with_the_chance_of_the_table() {
     sim::run(5, 1, |shard| async move {
         let mutations = mutations(&schema(1.0), 10, 700);
         for compression in [Some(Compression::lz4(1024)), None] {

@@ -1,10 +1,9 @@
 //! Damaged SSTables of Cassandra: flipped bits and truncations in every component of every version.
 //!
 //! No damage leads to a panic, and an error names its file. Data under a checksum (compressed chunks, and
-//! Statistics.db in versions that have its checksum) are never wrong without an error, and neither are truncated
-//! data. An SSTable that passes
-//! `check` gives the right answers to all questions: `check` compares the components with one another, so
-//! this holds for components without checksums too.
+//! Statistics.db in versions that have its checksum) are never wrong without an error, and neither are
+//! truncated data. An SSTable that passes `check` gives the right answers to all questions: `check` compares
+//! the components with one another, so this holds for components without checksums too.
 
 use std::fs;
 

@@ -102,7 +102,7 @@ fn what_several_want_is_read_once() {
 /// Some reads fail, and some readers are dropped during a load. All other readers get the right answer or an
 /// I/O error, and the right answer after the disk has recovered.
 #[test]
-fn failed_and_abandoned_loads_harm_nobody() {
+fn failed_and_abandoned_loads_do_not_affect_other_readers() {
     let mut failed = 0;
     for seed in 0..40 {
         let world = SimWorld::new(SimOptions { seed, ..Default::default() });

@@ -121,7 +121,7 @@ fn they_work_on_every_version() {
 
 /// A large partition and small ones; bits of the data are flipped, and the checksums are adapted.
 #[test]
-fn a_scrub_goes_on_with_the_next_block_of_every_version() {
+fn a_scrub_continues_with_the_next_block_of_every_version() {
     for (from, name, _) in samples::all() {
         if !from.to_str().unwrap().contains("/wide_uncompressed/") {
             continue;

@@ -273,7 +273,7 @@ fn paths_name_sstables() {
     sim::run(1, 1, |shard| async move {
         let (_, name) = intact(&shard, LZ4).await;
         let files = shard.files();
-        let place = Place { dir: source_dir(), name };
+        let place = SSTablePath { dir: source_dir(), name };
         assert_eq!(find(files, &source_dir()).await.unwrap(), std::slice::from_ref(&place));
         let data = place.path(&Component::Data);
         assert_eq!(find(files, &data).await.unwrap(), std::slice::from_ref(&place));
@@ -294,10 +294,10 @@ fn paths_name_sstables() {
 }
 
 #[test]
-fn headers_make_one_table_or_say_why_not() {
+fn headers_make_one_table_or_an_error_with_the_reason() {
     sim::run(1, 1, |shard| async move {
         let (_, name) = intact(&shard, LZ4).await;
-        let place = Place { dir: source_dir(), name };
+        let place = SSTablePath { dir: source_dir(), name };
         let header = read_statistics(shard.files(), &place).await.unwrap().header;
         let mut other = header.clone();
         let added = other.regular_columns[0].clone();

@@ -21,7 +21,7 @@ fn int(value: i32) -> ClusteringPrefix {
 }
 
 #[test]
-fn a_large_partition_has_blocks_with_what_is_open_behind_them() {
+fn blocks_of_a_large_partition_have_the_tombstone_that_is_open_after_them() {
     let schema = TableSchema::builder("ks", "t")
         .partition_key("p", CqlType::Int)
         .clustering("c", CqlType::Int)

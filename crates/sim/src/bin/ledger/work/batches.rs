@@ -8,9 +8,9 @@ use std::sync::Mutex;
 
 use base::rng::Rng;
 
-use super::{KEYSPACE, Work, some, value};
+use super::{KEYSPACE, Workload, some, value};
 use crate::client::{Cells, Client, Stop};
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
 
 const PARTITIONS: i64 = 20;
 /// Rows of a batch in each of its two partitions.
@@ -58,7 +58,7 @@ fn partitions(number: i64) -> [i64; 2] {
     [number % PARTITIONS, PARTITIONS + number / 3 % PARTITIONS]
 }
 
-impl Work for Batches {
+impl Workload for Batches {
     fn name(&self) -> &'static str {
         "batches"
     }

@@ -8,10 +8,10 @@ use std::sync::Mutex;
 
 use base::rng::Rng;
 
-use super::{Work, some};
+use super::{Workload, some};
 use crate::client::{Cells, Client, Stop};
-use crate::known::Known;
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
+use crate::tracked_value::TrackedValue;
 
 const KEYSPACE: &str = "changes";
 const TABLES: u64 = 4;
@@ -22,8 +22,8 @@ type Columns = BTreeSet<String>;
 
 #[derive(Default)]
 struct Table {
-    columns: Known<Columns>,
-    rows: BTreeMap<i32, Known<u32>>,
+    columns: TrackedValue<Columns>,
+    rows: BTreeMap<i32, TrackedValue<u32>>,
     acknowledged: u64,
 }
 
@@ -90,7 +90,7 @@ impl Changes {
     }
 }
 
-impl Work for Changes {
+impl Workload for Changes {
     fn name(&self) -> &'static str {
         "changes"
     }
@@ -153,7 +153,7 @@ impl Work for Changes {
     }
 
     fn claim(&self) -> bool {
-        self.with(TABLES, |table| table.columns = Known::sure(Columns::new()));
+        self.with(TABLES, |table| table.columns = TrackedValue::sure(Columns::new()));
         true
     }
 }

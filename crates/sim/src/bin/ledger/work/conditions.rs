@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use base::rng::Rng;
 use protocol::{Response, Rows};
 
-use super::{KEYSPACE, Work, some};
+use super::{KEYSPACE, Workload, some};
 use crate::client::{Cells, Client, Stop};
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
 
 const ROWS: i32 = 6;
 
@@ -31,7 +31,7 @@ struct Register {
 pub struct Conditions(Mutex<BTreeMap<i32, Register>>);
 
 impl Register {
-    fn tell(&mut self, version: i64, owner: &str) -> Result<(), String> {
+    fn describe(&mut self, version: i64, owner: &str) -> Result<(), String> {
         match self.winners.get(&version) {
             Some(winner) if winner != owner => {
                 return Err(format!("version {version} has two winners, {winner} and {owner}"));
@@ -44,7 +44,7 @@ impl Register {
         Ok(())
     }
 
-    fn told_version(&self) -> Option<i64> {
+    fn reported_version(&self) -> Option<i64> {
         self.told.as_ref().map(|(version, _)| *version)
     }
 }
@@ -59,7 +59,7 @@ impl Conditions {
     fn race(&self, client: u64, connection: &mut Client, rng: &mut Rng) -> Result<(), Stop> {
         let row = rng.below(ROWS as u64) as i32;
         let owner = format!("{client}-{:x}", rng.next_u64());
-        let floor = self.with(row, |register| register.told_version());
+        let floor = self.with(row, |register| register.reported_version());
         let next = floor.map_or(0, |version| version + 1);
         self.with(row, |register| register.unanswered.entry(next).or_default().push(owner.clone()));
         let text = match floor {
@@ -79,7 +79,7 @@ impl Conditions {
             return self.with(row, |register| {
                 register.forget(next, &owner);
                 register.acknowledged += 1;
-                register.tell(next, &owner).map_err(|error| Stop::Wrong(format!("row {row}: {error}")))
+                register.describe(next, &owner).map_err(|error| Stop::Wrong(format!("row {row}: {error}")))
             });
         }
         // The condition was not met: the answer has the values that were compared.
@@ -95,9 +95,9 @@ impl Conditions {
         self.with(row, |register| {
             register.forget(next, &owner);
             match owner_told {
-                Some(owner) => register.tell(version, &owner),
+                Some(owner) => register.describe(version, &owner),
                 None => {
-                    register.told_at_least(version);
+                    register.reported_at_least(version);
                     Ok(())
                 }
             }
@@ -114,8 +114,8 @@ impl Register {
     }
 
     /// If the condition names no other column, a loser's answer has only the version.
-    fn told_at_least(&mut self, version: i64) {
-        if self.told_version().is_none_or(|told| told < version) {
+    fn reported_at_least(&mut self, version: i64) {
+        if self.reported_version().is_none_or(|told| told < version) {
             let owner = self.winners.get(&version).cloned().unwrap_or_default();
             self.told = Some((version, owner));
         }
@@ -128,7 +128,7 @@ impl Register {
                 None => Ok(()),
             };
         };
-        if let Some(told) = self.told_version()
+        if let Some(told) = self.reported_version()
             && version < told
         {
             return Err(format!("it is at version {version}; version {told} was answered"));
@@ -144,11 +144,11 @@ impl Register {
         }
         self.unanswered.clear();
         self.told = None;
-        self.tell(version, &owner)
+        self.describe(version, &owner)
     }
 }
 
-impl Work for Conditions {
+impl Workload for Conditions {
     fn name(&self) -> &'static str {
         "conditions"
     }

@@ -9,9 +9,9 @@ use std::sync::Mutex;
 
 use base::rng::Rng;
 
-use super::{KEYSPACE, Work, some, value};
+use super::{KEYSPACE, Workload, some, value};
 use crate::client::{Cells, Client, Stop};
-use crate::node::{NodeOptions, tool};
+use crate::node_process::{NodeOptions, tool};
 
 const ROWS_AT_A_TIME: i32 = 5;
 
@@ -127,7 +127,7 @@ fn link_all(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()>
     Ok(())
 }
 
-impl Work for Copies {
+impl Workload for Copies {
     fn name(&self) -> &'static str {
         "copies"
     }

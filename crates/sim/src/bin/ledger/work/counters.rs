@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use base::rng::Rng;
 
-use super::{KEYSPACE, Work, some};
+use super::{KEYSPACE, Workload, some};
 use crate::client::{Cells, Client, Stop};
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
 
 const COUNTERS: u64 = 8;
 
@@ -21,7 +21,7 @@ struct Count {
 #[derive(Default)]
 pub struct Counters(Mutex<BTreeMap<i32, Count>>);
 
-impl Work for Counters {
+impl Workload for Counters {
     fn name(&self) -> &'static str {
         "counters"
     }

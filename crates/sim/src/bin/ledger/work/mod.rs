@@ -9,27 +9,27 @@
 //! | [`changes`] | an acknowledged CREATE, ALTER or DROP has happened, and rows belong to the table they were written to |
 //! | [`truncates`] | an acknowledged TRUNCATE leaves nothing, one in flight everything or nothing |
 //! | [`copies`] | an acknowledged snapshot is complete, an acknowledged load is present |
-//! | [`upkeep`] | nothing: flushes and compactions are in progress when the node is killed |
+//! | [`maintenance`] | nothing: flushes and compactions are in progress when the node is killed |
 
 mod batches;
 mod changes;
 mod conditions;
 mod copies;
 mod counters;
+mod maintenance;
 mod rows;
 mod truncates;
-mod upkeep;
 
 use base::rng::Rng;
 
 use crate::client::{Client, Stop};
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
 
 /// The keyspace of all tables except those of [`changes`].
 pub const KEYSPACE: &str = "ledger";
 
 /// One kind of work on one data directory.
-pub trait Work: Sync {
+pub trait Workload: Sync {
     fn name(&self) -> &'static str;
 
     /// Statements that create its tables.
@@ -58,7 +58,7 @@ pub trait Work: Sync {
 }
 
 /// All kinds of work. `shards`: the node's number of shards.
-pub fn all(shards: u32, options: &NodeOptions) -> Vec<Box<dyn Work>> {
+pub fn all(shards: u32, options: &NodeOptions) -> Vec<Box<dyn Workload>> {
     vec![
         Box::<rows::Rows>::default(),
         Box::new(batches::Batches::new(shards)),
@@ -67,7 +67,7 @@ pub fn all(shards: u32, options: &NodeOptions) -> Vec<Box<dyn Work>> {
         Box::<changes::Changes>::default(),
         Box::<truncates::Truncates>::default(),
         Box::new(copies::Copies::new(options.clone())),
-        Box::new(upkeep::Upkeep),
+        Box::new(maintenance::Maintenance),
     ]
 }
 

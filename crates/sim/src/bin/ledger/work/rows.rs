@@ -5,17 +5,17 @@ use std::sync::Mutex;
 
 use base::rng::Rng;
 
-use super::{KEYSPACE, Work, some, value};
+use super::{KEYSPACE, Workload, some, value};
 use crate::client::{Cells, Client, Stop};
-use crate::known::Known;
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
+use crate::tracked_value::TrackedValue;
 
 const PARTITIONS: i64 = 50;
 const UNDER_WAY: usize = 16;
 
 /// Rows by number; a row's value follows from its number and the version.
 #[derive(Default)]
-pub struct Rows(Mutex<BTreeMap<i64, Known<u32>>>);
+pub struct Rows(Mutex<BTreeMap<i64, TrackedValue<u32>>>);
 
 impl Rows {
     /// The next statements, and their rows.
@@ -50,7 +50,7 @@ impl Rows {
     }
 }
 
-impl Work for Rows {
+impl Workload for Rows {
     fn name(&self) -> &'static str {
         "rows"
     }
@@ -102,7 +102,7 @@ impl Work for Rows {
         self.0
             .lock()
             .expect("no thread panics while it holds the lock")
-            .insert(i64::from(u32::MAX), Known::sure(0));
+            .insert(i64::from(u32::MAX), TrackedValue::sure(0));
         true
     }
 }

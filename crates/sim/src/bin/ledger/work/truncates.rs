@@ -5,14 +5,14 @@ use std::sync::Mutex;
 
 use base::rng::Rng;
 
-use super::{KEYSPACE, Work, some};
+use super::{KEYSPACE, Workload, some};
 use crate::client::{Cells, Client, Stop};
-use crate::known::Known;
-use crate::node::NodeOptions;
+use crate::node_process::NodeOptions;
+use crate::tracked_value::TrackedValue;
 
 #[derive(Default)]
 struct Emptied {
-    rows: BTreeMap<i32, Known<u32>>,
+    rows: BTreeMap<i32, TrackedValue<u32>>,
     generation: u32,
     is_truncating: bool,
     acknowledged: u64,
@@ -21,7 +21,7 @@ struct Emptied {
 #[derive(Default)]
 pub struct Truncates(Mutex<Emptied>);
 
-impl Work for Truncates {
+impl Workload for Truncates {
     fn name(&self) -> &'static str {
         "truncates"
     }
@@ -95,7 +95,11 @@ impl Work for Truncates {
     }
 
     fn claim(&self) -> bool {
-        self.0.lock().expect("no thread panics while it holds the lock").rows.insert(-1, Known::sure(0));
+        self.0
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .rows
+            .insert(-1, TrackedValue::sure(0));
         true
     }
 }

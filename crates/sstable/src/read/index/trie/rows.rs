@@ -112,7 +112,7 @@ impl RowTrie {
 
     /// The last block that may contain a position before `target`; without a target, the last block. `None`
     /// if there is none.
-    pub(in crate::read) async fn block_in_front(
+    pub(in crate::read) async fn last_block_before(
         &mut self,
         file: &ChunkedFile,
         types: &[CqlType],

@@ -3,13 +3,13 @@
 //!
 //! The walk reads pages through [`Pages`] and stores the path from the root to the current node, so it
 //! continues without a new descent. A key sorts before all keys of which it is a prefix. Each step down leads
-//! towards the start of the file ([`Node::child`]), so every walk ends. Memory: 16 bytes for each byte of a
-//! key.
+//! towards the start of the file ([`TrieNode::child`]), so every walk ends. Memory: 16 bytes for each byte of
+//! a key.
 
 use reader::ReadError;
 
 use crate::component::FormatError;
-use crate::component::trie::Node;
+use crate::component::trie::TrieNode;
 
 /// Upper bound of a key's length in bytes: a partition key of 64 KiB with every byte escaped, or clustering
 /// values of that length.
@@ -100,7 +100,7 @@ impl Walk {
         self.payload = None;
     }
 
-    async fn look<P: Pages>(&self, pages: &mut P, position: u64) -> Result<Seen, ReadError> {
+    async fn read_node<P: Pages>(&self, pages: &mut P, position: u64) -> Result<Seen, ReadError> {
         let node = Self::node(pages, position).await;
         let seen = node.map(|node| {
             let payload = (node.payload_bits() != 0).then(|| {
@@ -114,9 +114,9 @@ impl Walk {
         seen.map_err(|failed| failed.into_error(pages, position))
     }
 
-    async fn node<P: Pages>(pages: &mut P, position: u64) -> Result<Node<'_>, Failed> {
+    async fn node<P: Pages>(pages: &mut P, position: u64) -> Result<TrieNode<'_>, Failed> {
         let bytes = pages.page_from(position).await.map_err(Failed::Read)?;
-        Node::decode(bytes, position).map_err(Failed::Format)
+        TrieNode::decode(bytes, position).map_err(Failed::Format)
     }
 
     /// Byte and position of the child in `slot`.
@@ -162,7 +162,7 @@ impl Walk {
             self.step_into(pages, slot, *byte, child)?;
             at = child;
         }
-        self.payload = self.look(pages, at).await?.payload;
+        self.payload = self.read_node(pages, at).await?.payload;
         Ok(self.key.len())
     }
 
@@ -170,7 +170,7 @@ impl Walk {
     async fn descend<P: Pages>(&mut self, pages: &mut P, toward: Toward) -> Result<(), ReadError> {
         loop {
             let at = self.position();
-            let seen = self.look(pages, at).await?;
+            let seen = self.read_node(pages, at).await?;
             if seen.slots == 0 || (toward == Toward::First && seen.payload.is_some()) {
                 self.payload = seen.payload;
                 return match self.payload {
@@ -197,7 +197,7 @@ impl Walk {
     /// child.
     async fn enter_from<P: Pages>(&mut self, pages: &mut P, slot: usize) -> Result<bool, ReadError> {
         let at = self.position();
-        let slots = self.look(pages, at).await?.slots;
+        let slots = self.read_node(pages, at).await?.slots;
         for slot in slot..slots {
             if let Some((byte, child)) = Self::child(pages, at, slot).await? {
                 self.step_into(pages, slot, byte, child)?;
@@ -252,11 +252,11 @@ impl Walk {
         if self.enter_from(pages, 0).await? {
             return Ok(true);
         }
-        self.next_beside(pages).await
+        self.next_sibling(pages).await
     }
 
     /// Moves to the next key of which the current one is not a prefix.
-    async fn next_beside<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
+    async fn next_sibling<P: Pages>(&mut self, pages: &mut P) -> Result<bool, ReadError> {
         while let Some(slot) = self.step_back() {
             if self.enter_from(pages, slot + 1).await? {
                 return Ok(true);
@@ -273,7 +273,7 @@ impl Walk {
                 return Ok(true);
             }
             let at = self.position();
-            self.payload = self.look(pages, at).await?.payload;
+            self.payload = self.read_node(pages, at).await?.payload;
             if self.payload.is_some() {
                 return Ok(true);
             }
@@ -314,7 +314,7 @@ impl Walk {
         if self.enter_from(pages, slot).await? {
             return Ok(true);
         }
-        self.next_beside(pages).await
+        self.next_sibling(pages).await
     }
 }
 
