@@ -44,7 +44,9 @@ pub use options::settings::TableSettings;
 pub use options::tombstone_gc::TombstoneGcMode;
 pub use schema::catalog::{Catalog, Changed, Table};
 pub use schema::change::{ChangeKind, SchemaChange, Target};
-pub use schema::display::{Internals, describe_keyspace, describe_table, describe_table_with, describe_type};
+pub use schema::display::{
+    Internals, describe_keyspace, describe_table, describe_table_with, describe_type, describe_view,
+};
 pub use schema::functions::{
     Program, ScriptEngine, Scripts, UserAggregate, UserFunction, describe_aggregate, describe_function,
     described_types, type_names,

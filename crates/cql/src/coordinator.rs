@@ -42,12 +42,14 @@ pub struct SchemaRules {
     pub may_create_compact: bool,
     /// `drop_compact_storage_enabled`: ALTER TABLE … DROP COMPACT STORAGE.
     pub may_drop_compact_storage: bool,
+    /// `materialized_views_enabled`: CREATE MATERIALIZED VIEW.
+    pub may_create_views: bool,
 }
 
 impl Default for SchemaRules {
-    /// Cassandra's defaults.
+    /// The node's defaults: Cassandra's, except that views can be created.
     fn default() -> Self {
-        Self { may_create_compact: true, may_drop_compact_storage: false }
+        Self { may_create_compact: true, may_drop_compact_storage: false, may_create_views: true }
     }
 }
 

@@ -359,17 +359,28 @@ fn needs_of(
     tables: &[Arc<TableSchema>],
 ) -> Vec<TableNeed> {
     match plan {
-        Plan::Select(_) => tables.iter().filter_map(TableNeed::read).collect(),
+        // Whoever may read a table may read its views.
+        Plan::Select(_) => {
+            let base = |table: &Arc<TableSchema>| {
+                let view = table.view.as_ref()?;
+                catalog.table_by_id(view.base_id).map(|base| base.schema.clone())
+            };
+            let read = |table: &Arc<TableSchema>| TableNeed::read(&base(table).unwrap_or(table.clone()));
+            tables.iter().filter_map(read).collect()
+        }
         Plan::Modify(modify) => {
             let is_conditional = |id| modify.conditional_tables().any(|table| table == id);
             let of_table = |table: &Arc<TableSchema>| {
-                // A condition reveals what it reads.
-                let read = is_conditional(table.id).then(|| TableNeed::read(table)).flatten();
+                // A condition reveals what it reads. A write to a table with views reads it and writes them.
+                let views: Vec<TableNeed> =
+                    catalog.views_of(table).map(|view| TableNeed::write(&view.schema)).collect();
+                let reads = is_conditional(table.id) || !views.is_empty();
+                let read = reads.then(|| TableNeed::read(table)).flatten();
                 // The answer to a condition that does not hold shows values, and they are not masked there.
                 let is_masked =
                     catalog.table_by_id(table.id).is_some_and(|table| !table.settings.masks.is_empty());
                 let unmask = (is_masked && is_conditional(table.id)).then(|| TableNeed::unmask(table));
-                std::iter::once(TableNeed::write(table)).chain(read).chain(unmask)
+                std::iter::once(TableNeed::write(table)).chain(read).chain(unmask).chain(views)
             };
             tables.iter().flat_map(of_table).collect()
         }

@@ -211,6 +211,7 @@ async fn start(
     on_all(shard, CpuGroup::Maintenance, begin).await?;
     node.engine.load_compaction_history(node.engine.compactions().history()).await;
     accept_missing(shard, &old_manifests).await?;
+    crate::node::resume_view_builds(shard, &node).await?;
     // Earlier, a purge could not have considered the data in the old segments.
     if options.compaction.is_automatic {
         crate::node::compaction::start(shard).await?;

@@ -12,6 +12,7 @@
 
 use crate::schema::{Column, ColumnKind, CompactStorage, KeyColumn, TableSchema};
 use crate::types::CqlType;
+use crate::view_definition::HIDDEN_COLUMN;
 
 impl TableSchema {
     /// Whether the table has COMPACT STORAGE.
@@ -45,7 +46,7 @@ impl TableSchema {
     /// Whether statements cannot name the static or regular column.
     pub fn is_hidden(&self, column: &Column) -> bool {
         match self.compact {
-            CompactStorage::No => false,
+            CompactStorage::No => self.view.is_some() && column.name == HIDDEN_COLUMN,
             CompactStorage::Static => column.kind == ColumnKind::Regular,
             CompactStorage::Dense => column.ty == CqlType::Empty,
         }

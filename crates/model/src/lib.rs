@@ -26,6 +26,8 @@ pub mod small_bytes;
 pub mod timestamps;
 pub mod tombstone;
 pub mod types;
+pub mod view;
+pub mod view_definition;
 
 pub use cell::Cell;
 pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
@@ -41,6 +43,8 @@ pub use schema::{Column, ColumnId, ColumnKind, CompactStorage, KeyColumn, TableI
 pub use small_bytes::SmallBytes;
 pub use tombstone::{NO_DELETION_TIME_S, NO_TIMESTAMP_US, Tombstone};
 pub use types::CqlType;
+pub use view::{ViewError, ViewPlan};
+pub use view_definition::{ViewCondition, ViewDefinition, ViewTest};
 
 /// Secondary indexes: definitions, terms and postings.
 pub mod index {

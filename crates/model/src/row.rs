@@ -148,6 +148,9 @@ impl ClusteringRow {
 
 impl Row {
     /// A row without content.
+    pub const NOTHING: Self = Self { deletion: Tombstone::LIVE, liveness: Liveness::NONE, cells: Vec::new() };
+
+    /// A row without content, to which cells are added.
     pub fn new() -> Self {
         Self::default()
     }

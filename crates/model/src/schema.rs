@@ -17,6 +17,7 @@ use crate::clustering::{ClusteringPrefix, ClusteringRange, Position, Side};
 use crate::index_definition::IndexDefinition;
 use crate::options::TableOptions;
 use crate::types::CqlType;
+use crate::view_definition::{HIDDEN_COLUMN, ViewDefinition};
 
 /// The table's UUID, as in its directory name and in `system_schema.tables`.
 pub type TableId = Uuid;
@@ -120,6 +121,8 @@ pub struct TableSchema {
     pub indexes: Vec<Arc<IndexDefinition>>,
     /// Whether the table is `WITH COMPACT STORAGE`, and which kind.
     pub compact: CompactStorage,
+    /// The definition of a materialized view; `None` for a table.
+    pub view: Option<Arc<ViewDefinition>>,
     has_counters: bool,
 }
 
@@ -137,6 +140,7 @@ impl TableSchema {
             options: TableOptions::default(),
             indexes: vec![],
             compact: CompactStorage::No,
+            view: None,
         }
     }
 
@@ -153,6 +157,7 @@ impl TableSchema {
             options: self.options.clone(),
             indexes: self.indexes.clone(),
             compact: self.compact,
+            view: self.view.clone(),
         }
     }
 
@@ -207,6 +212,18 @@ impl TableSchema {
     /// The static or regular column with this name.
     pub fn column_named(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Whether a row exists only while it has a live row marker, whatever its cells are: in views with a column
+    /// that is not part of the base table's key.
+    #[inline]
+    pub fn needs_row_marker(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.added_key.is_some())
+    }
+
+    /// The column with the times of cells that a view does not select.
+    pub fn hidden_view_column(&self) -> Option<&Column> {
+        self.view.as_ref().and_then(|_| self.column_named(HIDDEN_COLUMN))
     }
 
     fn check_index(&self, index: &IndexDefinition) -> Result<(), String> {
@@ -334,6 +351,7 @@ pub struct TableBuilder {
     options: TableOptions,
     indexes: Vec<Arc<IndexDefinition>>,
     compact: CompactStorage,
+    view: Option<Arc<ViewDefinition>>,
 }
 
 const UNASSIGNED: ColumnId = ColumnId(u32::MAX);
@@ -423,6 +441,21 @@ impl TableBuilder {
     #[must_use]
     pub fn compact(mut self, compact: CompactStorage) -> Self {
         self.compact = compact;
+        self
+    }
+
+    /// Makes the table a materialized view.
+    #[must_use]
+    pub fn view(mut self, view: Arc<ViewDefinition>) -> Self {
+        self.view = Some(view);
+        self
+    }
+
+    /// Renames a column of the primary key. An unknown name has no effect.
+    #[must_use]
+    pub fn rename_key(mut self, from: &str, to: &str) -> Self {
+        let keys = self.partition_key.iter_mut().chain(&mut self.clustering);
+        keys.filter(|key| key.name == from).for_each(|key| key.name = to.to_string());
         self
     }
 
@@ -521,6 +554,7 @@ impl TableBuilder {
             options: self.options,
             indexes: self.indexes,
             compact: self.compact,
+            view: self.view,
             has_counters: counters > 0,
         };
         for (at, index) in schema.indexes.iter().enumerate() {

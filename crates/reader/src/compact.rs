@@ -118,6 +118,8 @@ pub struct CompactReader<R, P> {
     inner: R,
     policy: P,
     keep: Keep,
+    /// Rows exist only while they have a live row marker; see [`Self::needing_markers`].
+    needs_marker: bool,
     purge: Purge,
     partition_tombstone: Tombstone,
     /// The range tombstone in force in the input (`in_force`), and in the output (`shown`).
@@ -149,6 +151,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             inner,
             policy,
             keep,
+            needs_marker: false,
             purge: Purge::nothing(0),
             partition_tombstone: Tombstone::LIVE,
             in_force: Tombstone::LIVE,
@@ -162,6 +165,15 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
             kept_young: 0,
             kept_blocked: 0,
         }
+    }
+
+    /// Sets whether a row exists only while it has a live row marker, whatever its cells are
+    /// ([`model::TableSchema::needs_row_marker`]). With [`Keep::Needed`], the cells of a row go together with its
+    /// dead marker.
+    #[must_use]
+    pub fn needing_markers(mut self, needs_marker: bool) -> Self {
+        self.needs_marker = needs_marker;
+        self
     }
 
     /// Collects the purged data in `garbage`. The output and the garbage merged are the input again. Only for
@@ -304,6 +316,7 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         deleted.is_live()
             && row.deletion.is_live()
             && !row.liveness.is_expiring()
+            && (!self.needs_marker || !row.liveness.is_none())
             && row.cells().iter().all(|(_, data)| match data {
                 Simple(cell) => cell.local_deletion_time_s == NO_DELETION_TIME_S,
                 Complex(complex) => {
@@ -323,9 +336,15 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
         if was_dead || row.is_empty() {
             self.tombstones_seen += 1;
         }
+        // What is dropped if the marker is kept, and the row before.
+        let dropped = self.collecting.is_some().then(|| self.purge.dropped(row));
+        let whole = (self.collecting.is_some() && self.needs_marker).then(|| row.clone());
+        self.purge.row(row);
+        let lacks_marker =
+            self.needs_marker && key.is_some() && row.liveness.is_none() && row.deletion.is_live();
         if let Some(collecting) = &mut self.collecting {
-            let dropped = self.purge.dropped(row);
-            if !dropped.is_empty() {
+            let dropped = if lacks_marker { whole } else { dropped };
+            if let Some(dropped) = dropped.filter(|dropped| !dropped.is_empty()) {
                 let row = Rc::new(dropped);
                 collecting.push(match key {
                     Some(key) => Fragment::Row(RowFragment { key: key.clone(), row }),
@@ -333,12 +352,13 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
                 });
             }
         }
-        self.purge.row(row);
-        if self.keep == Keep::Needed {
-            self.count_kept_of(row);
-        }
         match self.keep {
-            Keep::Needed => !row.is_empty(),
+            Keep::Needed if lacks_marker => false,
+            Keep::Needed => {
+                self.count_kept_of(row);
+                !row.is_empty()
+            }
+            Keep::Live if self.needs_marker && key.is_some() => row.liveness.is_live_at(self.purge.now_s),
             Keep::Live => row.is_live_at(self.purge.now_s),
         }
     }

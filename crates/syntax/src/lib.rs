@@ -21,6 +21,7 @@ mod print_function;
 mod print_index;
 mod print_schema;
 mod print_term;
+mod print_view;
 mod split;
 mod syntax_error;
 
@@ -28,6 +29,7 @@ pub use ast::*;
 pub use keyword::Keyword;
 pub use lexer::{Token, TokenKind, tokens};
 pub use parser::{MAX_DEPTH, parse};
+pub use print_view::relations_text;
 pub use split::{StatementText, split_statements, statements};
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub(crate) fn with_user_type(schema: &TableSchema, new: &Arc<UserType>) -> Arc<T
     let mut builder =
         TableSchema::builder(&schema.keyspace, &schema.name).id(schema.id).options(schema.options.clone());
     builder = builder.compact(schema.compact);
+    if let Some(view) = &schema.view {
+        builder = builder.view(view.clone());
+    }
     for KeyColumn { name, ty } in &schema.partition_key {
         builder = builder.partition_key(name, user_types::with_user_type(ty, new));
     }

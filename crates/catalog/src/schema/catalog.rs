@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use base::HashMap;
 use model::types::{UdtField, UserType};
-use model::{CqlType, TableId, TableSchema};
+use model::{CqlType, TableId, TableSchema, ViewPlan};
 
 use crate::access::Access;
 use crate::access::permission::Resource;
@@ -107,6 +107,13 @@ impl Catalog {
 
     pub fn table_by_id(&self, id: TableId) -> Option<&Arc<Table>> {
         self.inner.by_id.get(&id)
+    }
+
+    /// The materialized views of a table, in the order of their names.
+    pub fn views_of(&self, base: &TableSchema) -> impl Iterator<Item = &Arc<Table>> {
+        let id = base.id;
+        self.tables(&base.keyspace)
+            .filter(move |table| table.schema.view.as_ref().is_some_and(|view| view.base_id == id))
     }
 
     /// The table with the index of this name, whose name is unique in the keyspace.
@@ -232,7 +239,8 @@ impl Catalog {
         Ok((Self::from_entries(keyspaces, access), changes))
     }
 
-    /// Creates a table. The id of the schema must not be used by any table.
+    /// Creates a table, or a view of a table of the same keyspace. The id of the schema must not be used by any
+    /// table.
     pub fn create_table(&self, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
         refuse_system(&schema.keyspace)?;
         let mut entry = self.expect_keyspace(&schema.keyspace)?.clone();
@@ -247,10 +255,18 @@ impl Catalog {
         }
         check_new_compression(schema.options.compression.as_ref())?;
         check_index_names(&entry.tables, &schema)?;
+        if let Some(view) = &schema.view {
+            let Some(base) = entry.tables.get(&view.base_name).filter(|base| base.schema.id == view.base_id)
+            else {
+                return invalid!("Base table '{}' doesn't exist", view.base_name);
+            };
+            ViewPlan::new(&base.schema, &schema).map_err(|error| CatalogError::Invalid(error.to_string()))?;
+        }
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
         table.settings.check_new(None)?;
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Created, &name, table_target(&table))];
+        renew_base(&mut entry, &table);
         entry.tables.insert(table.schema.name.clone(), table);
         self.with(&name, entry, changes)
     }
@@ -276,6 +292,7 @@ impl Catalog {
         self.with(&name, entry, changes)
     }
 
+    /// Drops a table that has no views, or a view.
     pub fn drop_table(&self, keyspace: &str, name: &str) -> Changed {
         refuse_system(keyspace)?;
         let mut entry = match self.entry(keyspace) {
@@ -285,6 +302,14 @@ impl Catalog {
         let Some(table) = entry.tables.remove(name) else {
             return no_table(keyspace, name);
         };
+        let views: Vec<&str> = self.views_of(&table.schema).map(|view| view.schema.name.as_str()).collect();
+        if !views.is_empty() {
+            return invalid!(
+                "Cannot drop a table when materialized views still depend on it ({})",
+                views.join(", ")
+            );
+        }
+        renew_base(&mut entry, &table);
         let resource = Resource::table(keyspace, name).name();
         self.without_resource(keyspace, entry, &resource, table_target(&table))
     }
@@ -403,7 +428,8 @@ impl Catalog {
         let uses = |user: &UserType| user.fields.iter().any(|f| user_types::uses(&f.field_type, name));
         let types = entry.types.values().filter(|user| uses(user));
         in_use("user types", types.map(|user| user.name.as_str()).collect())?;
-        let tables = entry.tables.values().filter(|table| alter::uses(&table.schema, name));
+        let tables = entry.tables.values().filter(|table| table.schema.view.is_none());
+        let tables = tables.filter(|table| alter::uses(&table.schema, name));
         in_use("tables", tables.map(|table| table.schema.name.as_str()).collect())?;
         let changes = vec![event(ChangeKind::Dropped, keyspace, Target::Type { name: name.to_string() })];
         self.with(keyspace, entry, changes)
@@ -438,6 +464,16 @@ impl Catalog {
         let mut keyspaces = self.inner.keyspaces.clone();
         keyspaces.insert(keyspace.to_string(), Arc::new(entry));
         Ok((self.with_entries(keyspaces), changes))
+    }
+}
+
+/// Makes the schema of a view's base table a new value, so that prepared statements are prepared again:
+/// writes to a table with other views need other permissions.
+fn renew_base(entry: &mut Entry, view: &Table) {
+    let Some(view) = &view.schema.view else { return };
+    if let Some(base) = entry.tables.get_mut(&view.base_name) {
+        let schema = Arc::new(TableSchema::clone(&base.schema));
+        *base = Arc::new(Table { schema, settings: base.settings.clone() });
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use model::types::{UserType, push_identifier};
-use model::{ColumnKind, CqlType, TableSchema};
+use model::{ColumnKind, CqlType, KeyColumn, TableSchema};
 
 use crate::options::compression::compression_to_map;
 use crate::options::other_options::{map_literal, quoted};
@@ -124,6 +124,41 @@ pub fn describe_table_with(schema: &TableSchema, settings: &TableSettings, inter
     out
 }
 
+/// `CREATE MATERIALIZED VIEW … ;`
+pub fn describe_view(schema: &TableSchema, settings: &TableSettings, internals: Internals) -> String {
+    let Some(view) = &schema.view else { return describe_table_with(schema, settings, internals) };
+    let names = |keys: &[KeyColumn]| keys.iter().map(|key| identifier(&key.name)).collect::<Vec<_>>();
+    let (partition_key, clustering) = (names(&schema.partition_key), names(&schema.clustering));
+    let columns = match view.selects_all {
+        true => "*".to_string(),
+        false => {
+            let regular = schema.columns_of(ColumnKind::Regular).filter(|column| !schema.is_hidden(column));
+            let mut regular: Vec<&str> = regular.map(|column| column.name.as_str()).collect();
+            regular.sort_unstable();
+            let regular = regular.into_iter().map(identifier);
+            let all: Vec<String> = partition_key.iter().chain(&clustering).cloned().chain(regular).collect();
+            all.join(", ")
+        }
+    };
+    let mut key = partition_key.join(", ");
+    if partition_key.len() > 1 {
+        key = format!("({key})");
+    }
+    for column in &clustering {
+        key.push_str(", ");
+        key.push_str(column);
+    }
+    format!(
+        "CREATE MATERIALIZED VIEW {keyspace}.{} AS\n    SELECT {columns}\n    FROM {keyspace}.{}\n    WHERE {}\n    \
+         PRIMARY KEY ({key})\n WITH {};",
+        identifier(&schema.name),
+        identifier(&view.base_name),
+        view.where_clause,
+        options(schema, settings, internals).join("\n    AND "),
+        keyspace = identifier(&schema.keyspace),
+    )
+}
+
 /// The options after `WITH`, in Cassandra's order.
 fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals) -> Vec<String> {
     let options = &schema.options;
@@ -168,7 +203,10 @@ fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals)
         ("read_repair", quoted(&settings.read_repair)),
         ("speculative_retry", quoted(&settings.speculative_retry)),
     ] {
-        out.push(format!("{name} = {value}"));
+        // Views have no TTL of their own.
+        if schema.view.is_none() || name != "default_time_to_live" {
+            out.push(format!("{name} = {value}"));
+        }
     }
     let others = settings.others.iter().filter(|(name, _)| *name != "cdc");
     out.extend(others.map(|(name, value)| format!("{name} = {value}")));

@@ -15,9 +15,10 @@ use base::HashMap;
 use model::key::split_composite_key;
 use model::schema::DroppedColumn;
 use model::types::{CollectionIter, CqlValue, UdtField, UserType};
+use model::view_definition::{HIDDEN_COLUMN, decode as decode_conditions, hidden_column_type};
 use model::{
     Column, ColumnData, ColumnId, ColumnKind, CompactStorage, Compression, CqlType, Partition, PartitionKey,
-    Row, TableId, TableOptions, TableSchema,
+    Row, TableId, TableOptions, TableSchema, ViewDefinition, ViewPlan,
 };
 use uuid::Uuid;
 
@@ -29,7 +30,7 @@ use crate::options::column_mask::{ColumnMask, MaskArgument};
 use crate::options::compression::compression_from_map;
 use crate::options::settings::TableSettings;
 use crate::schema::alter::MAX_COLUMN_IDS;
-use crate::schema::catalog::{Catalog, Entry, check_table};
+use crate::schema::catalog::{Catalog, Entry, Table, check_table};
 use crate::schema::functions::{Functions, UserAggregate, UserFunction};
 use crate::schema::indexes::index_from_options;
 use crate::schema::keyspace::{Keyspace, check_name, check_table_name};
@@ -71,6 +72,20 @@ pub fn load(
                 return Err(fields.corrupt(format!("{other} has the same id {}", loaded.schema.id)));
             }
             tables.insert(table.clone(), Arc::new(loaded));
+        }
+        for (key, fields) in rows.starting_with(SystemTable::Views, &[name], &[]) {
+            let view = &key.clustering[0];
+            check_table_name(name, view).map_err(|error| fields.corrupt(error))?;
+            let schema = load_view(&rows, &types, &tables, name, view, fields)?;
+            let mut settings = load_settings(fields)?;
+            settings.masks = load_masks(&rows, &types, &schema)?;
+            let loaded = check_table(&types, schema, settings).map_err(|error| fields.corrupt(error))?;
+            if let Some(other) = owners.insert(loaded.schema.id, loaded.schema.full_name()) {
+                return Err(fields.corrupt(format!("{other} has the same id {}", loaded.schema.id)));
+            }
+            if tables.insert(view.clone(), Arc::new(loaded)).is_some() {
+                return Err(fields.corrupt("a table has the same name"));
+            }
         }
         let functions = load_functions(&rows, &types, name)?;
         keyspaces.insert(name.clone(), Arc::new(Entry { keyspace, tables, types, functions }));
@@ -479,6 +494,48 @@ fn parse_type(types: &Types, keyspace: &str, fields: &Fields, text: &str) -> Res
         .map_err(|error| fields.corrupt(error))
 }
 
+/// Loads a view of one of the `tables`.
+fn load_view(
+    rows: &Rows,
+    types: &Types,
+    tables: &BTreeMap<String, Arc<Table>>,
+    keyspace: &str,
+    name: &str,
+    fields: &Fields,
+) -> Result<Arc<TableSchema>, CatalogError> {
+    let base_name = fields.text("base_table_name")?;
+    let base_id = fields.optional("base_table_id", as_uuid)?;
+    let base_id = fields.required("base_table_id", base_id)?;
+    let Some(base) = tables.get(base_name).filter(|base| base.schema.id == base_id) else {
+        return Err(fields.corrupt(format!("there is no base table {base_name} with the id {base_id}")));
+    };
+    let conditions = fields.optional("messina_conditions", |value| match value {
+        CqlValue::Blob(bytes) => Some(bytes.as_slice()),
+        _ => None,
+    })?;
+    let conditions = decode_conditions(fields.required("messina_conditions", conditions)?)
+        .map_err(|error| fields.corrupt(error))?;
+    let schema = load_table(rows, types, keyspace, name, fields)?;
+    let of_base = |name: &str| {
+        base.schema.partition_key.iter().chain(&base.schema.clustering).any(|key| key.name == name)
+    };
+    let mut keys = schema.partition_key.iter().chain(&schema.clustering);
+    let added_key = keys.find(|key| !of_base(&key.name)).map(|key| key.name.clone());
+    let definition = ViewDefinition {
+        base_id,
+        base_name: base_name.to_string(),
+        selects_all: fields.boolean("include_all_columns")?.unwrap_or(false),
+        where_clause: fields.text("where_clause")?.to_string(),
+        conditions,
+        added_key,
+    };
+    let builder = schema.to_builder().view(Arc::new(definition));
+    let schema = builder.build_with_ids_from(schema.column_id_bound());
+    let schema = schema.map_err(|error| fields.corrupt(error))?;
+    ViewPlan::new(&base.schema, &schema).map_err(|error| fields.corrupt(error))?;
+    Ok(schema)
+}
+
 fn load_table(
     rows: &Rows,
     types: &Types,
@@ -516,6 +573,11 @@ fn load_table(
             (None, ColumnKind::Regular) => builder.regular(column, ty),
             (None, ColumnKind::Static) => builder.static_column(column, ty),
         };
+    }
+    // The hidden column of a view has only a number.
+    if let Some(id) = ids_of(&[HIDDEN_COLUMN]).map(|ids| ids.id("column_id")).transpose()?.flatten() {
+        let (name, ty) = (HIDDEN_COLUMN.to_string(), hidden_column_type());
+        builder = builder.column(Column { id: ColumnId(id), name, ty, kind: ColumnKind::Regular });
     }
     for (name, ty) in in_order(fields, "partition key", partition_key)? {
         builder = builder.partition_key(name, ty);

@@ -6,7 +6,7 @@ use model::types::UserType;
 use model::{CqlType, TableSchema};
 
 use crate::schema::catalog::{Catalog, Table};
-use crate::schema::display::{Internals, describe_keyspace, describe_table_with, describe_type};
+use crate::schema::display::{Internals, describe_keyspace, describe_type, describe_view};
 use crate::schema::indexes::describe_index;
 
 /// Statements for the table's keyspace, its user types, the table and its indexes, each with `IF NOT EXISTS`
@@ -17,7 +17,7 @@ pub fn recreate_table(catalog: &Catalog, table: &Table) -> String {
     let mut statements: Vec<String> =
         catalog.keyspace(&schema.keyspace).map(describe_keyspace).into_iter().collect();
     statements.extend(user_types_of(schema).iter().map(|user| describe_type(user)));
-    statements.push(describe_table_with(schema, &table.settings, Internals::Shown));
+    statements.push(describe_view(schema, &table.settings, Internals::Shown));
     statements.extend(schema.indexes.iter().map(|index| describe_index(schema, index)));
     let mut out = String::new();
     for statement in statements {
@@ -29,8 +29,14 @@ pub fn recreate_table(catalog: &Catalog, table: &Table) -> String {
 
 /// Replaces `CREATE <kind> …` by `CREATE <kind> IF NOT EXISTS …`.
 fn if_not_exists(statement: &str) -> String {
-    let kinds =
-        ["CREATE KEYSPACE ", "CREATE TYPE ", "CREATE TABLE ", "CREATE INDEX ", "CREATE CUSTOM INDEX "];
+    let kinds = [
+        "CREATE KEYSPACE ",
+        "CREATE TYPE ",
+        "CREATE TABLE ",
+        "CREATE INDEX ",
+        "CREATE CUSTOM INDEX ",
+        "CREATE MATERIALIZED VIEW ",
+    ];
     let found = kinds.iter().find_map(|kind| Some((kind, statement.strip_prefix(kind)?)));
     let (kind, rest) = found.expect("a description begins so");
     format!("{kind}IF NOT EXISTS {rest}")

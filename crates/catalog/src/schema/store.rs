@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use model::key::composite_key;
 use model::types::{CollectionBuilder, CqlValue, Duration, UserType};
+use model::view_definition::encode as encode_conditions;
 use model::{
     Cell, ClusteringPrefix, ClusteringRange, ColumnKind, CqlType, KeyColumn, Liveness, Mutation,
-    PartitionKey, TableSchema, Tombstone,
+    PartitionKey, TableSchema, Tombstone, ViewDefinition,
 };
 
 use crate::access::Access;
@@ -43,9 +44,9 @@ pub(crate) enum SystemTable {
     Tables,
     Keyspaces,
     Indexes,
+    Views,
     // Catalogs do not contain these yet; their rows are deleted with their keyspace or table.
     Triggers,
-    Views,
     // An aggregate comes after its functions and goes before them.
     Functions,
     Aggregates,
@@ -62,7 +63,7 @@ pub(crate) const SERVICE_LEVEL: &str = "service_level";
 
 impl SystemTable {
     /// The tables whose rows make up a catalog.
-    pub(crate) const STORED: [Self; 16] = [
+    pub(crate) const STORED: [Self; 17] = [
         Self::ColumnIds,
         Self::IndexIds,
         Self::Types,
@@ -72,6 +73,7 @@ impl SystemTable {
         Self::Tables,
         Self::Keyspaces,
         Self::Indexes,
+        Self::Views,
         Self::Functions,
         Self::Aggregates,
         Self::ServiceLevels,
@@ -106,8 +108,15 @@ impl SystemTable {
     /// Tables with a partition per table.
     const OF_TABLE: [Self; 2] = [Self::ColumnIds, Self::IndexIds];
     /// Tables with a partition per keyspace, whose clustering keys begin with the name of a table.
-    const BY_TABLE: [Self; 6] =
-        [Self::DroppedColumns, Self::ColumnMasks, Self::Columns, Self::Tables, Self::Indexes, Self::Triggers];
+    const BY_TABLE: [Self; 7] = [
+        Self::DroppedColumns,
+        Self::ColumnMasks,
+        Self::Columns,
+        Self::Tables,
+        Self::Indexes,
+        Self::Views,
+        Self::Triggers,
+    ];
 
     /// Whether the last clustering column is a list of types; see [`RowKey`].
     pub(crate) fn ends_with_types(self) -> bool {
@@ -496,7 +505,11 @@ fn rows_of_table(table: &Table) -> Rows {
     let schema = &table.schema;
     let (keyspace, name) = (schema.keyspace.as_str(), schema.name.as_str());
     let mut rows = Rows::new();
-    rows.insert(RowKey::new(SystemTable::Tables, &[keyspace], &[name]), table_fields(table));
+    let (place, fields) = match &schema.view {
+        None => (SystemTable::Tables, table_fields(table)),
+        Some(view) => (SystemTable::Views, view_fields(table, view)),
+    };
+    rows.insert(RowKey::new(place, &[keyspace], &[name]), fields);
     for (kind, keys) in [("partition_key", &schema.partition_key), ("clustering", &schema.clustering)] {
         for (position, KeyColumn { name: column, ty }) in (0..).zip(keys) {
             let order = match (kind, ty.is_reversed()) {
@@ -510,8 +523,11 @@ fn rows_of_table(table: &Table) -> Rows {
     }
     let ids_key = |column: &str| RowKey::new(SystemTable::ColumnIds, &[keyspace, name], &[column]);
     for column in schema.columns() {
-        let fields = column_fields(&column.name, kind_name(column.kind), -1, "none", column.ty.to_cql());
-        rows.insert(RowKey::new(SystemTable::Columns, &[keyspace], &[name, &column.name]), fields);
+        // The hidden column of a view has only a number; clients do not see it.
+        if schema.view.is_none() || !schema.is_hidden(column) {
+            let fields = column_fields(&column.name, kind_name(column.kind), -1, "none", column.ty.to_cql());
+            rows.insert(RowKey::new(SystemTable::Columns, &[keyspace], &[name, &column.name]), fields);
+        }
         rows.insert(ids_key(&column.name), vec![("column_id", int(column.id.0))]);
     }
     for dropped in &schema.dropped {
@@ -579,6 +595,20 @@ fn column_fields(name: &str, kind: &str, position: i32, order: &str, ty: String)
         ("position", CqlValue::Int(position)),
         ("type", CqlValue::Text(ty)),
     ]
+}
+
+/// The fields of a view: those of a table that views have, and the definition.
+fn view_fields(table: &Table, view: &ViewDefinition) -> Fields {
+    let mut fields = table_fields(table);
+    fields.retain(|(name, _)| *name != "flags");
+    fields.extend([
+        ("base_table_id", CqlValue::Uuid(view.base_id.into_bytes())),
+        ("base_table_name", text(&view.base_name)),
+        ("include_all_columns", CqlValue::Boolean(view.selects_all)),
+        ("messina_conditions", CqlValue::Blob(encode_conditions(&view.conditions))),
+        ("where_clause", text(&view.where_clause)),
+    ]);
+    fields
 }
 
 fn table_fields(Table { schema, settings }: &Table) -> Fields {

@@ -223,6 +223,8 @@ const DEFINITIONS: &[Definition] = &[
             ("additional_write_policy", "text"),
             ("cdc", "boolean"),
             ("read_repair", "text"),
+            ("messina_options", "frozen<map<text, text>>"),
+            ("messina_conditions", "blob"),
         ],
     },
     Definition {

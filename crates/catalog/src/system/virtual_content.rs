@@ -45,6 +45,10 @@ pub enum Content {
     Snapshots,
     /// Built secondary indexes of all kinds.
     BuiltIndexes,
+    /// Built materialized views.
+    BuiltViews,
+    /// Materialized views that are being built.
+    ViewBuilds,
     /// Storage-attached indexes.
     AttachedIndexes,
     Settings,

@@ -128,7 +128,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         },
     ),
     (
-        Content::Nothing,
+        Content::BuiltViews,
         Definition {
             keyspace: SYSTEM,
             name: "built_views",
@@ -139,7 +139,7 @@ const DEFINITIONS: &[(Content, Definition)] = &[
         },
     ),
     (
-        Content::Nothing,
+        Content::ViewBuilds,
         Definition {
             keyspace: SYSTEM,
             name: "view_builds_in_progress",

@@ -13,7 +13,7 @@ use catalog::{Catalog, ChangeKind, Permission, Resource, Target, is_system_keysp
 use model::TableSchema;
 use protocol::CqlError;
 use syntax::Statement;
-use syntax::ast::QualifiedName;
+use syntax::ast::{AlterView, DropView, QualifiedName};
 
 use crate::schema;
 use crate::select::SelectPlan;
@@ -206,6 +206,15 @@ fn required_one(
         Statement::DropIndex(drop) => {
             let indexed = catalog.indexed_table(&keyspace(&drop.name)?, &drop.name.name.text)?;
             (Permission::Alter, Resource::table(&indexed.schema.keyspace, &indexed.schema.name))
+        }
+        Statement::CreateView(create) => {
+            let keyspace = keyspace(&create.name)?;
+            (Permission::Alter, Resource::Table { keyspace, name: create.base.name.text.clone() })
+        }
+        Statement::AlterView(AlterView { name, .. }) | Statement::DropView(DropView { name, .. }) => {
+            let view = catalog.table(&keyspace(name)?, &name.name.text)?;
+            let base = view.schema.view.as_ref()?;
+            (Permission::Alter, Resource::table(&view.schema.keyspace, &base.base_name))
         }
         // These need several permissions.
         Statement::CreateFunction(_)

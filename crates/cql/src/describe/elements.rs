@@ -2,7 +2,7 @@
 
 use catalog::{
     Catalog, Internals, Keyspace, Table, UserAggregate, UserFunction, describe_aggregate, describe_function,
-    describe_index, describe_keyspace, describe_table_with, describe_type, described_types,
+    describe_index, describe_keyspace, describe_table_with, describe_type, describe_view, described_types,
 };
 use model::types::{CqlValue, UserType, push_identifier};
 use model::{CqlType, IndexDefinition};
@@ -21,6 +21,7 @@ pub(super) enum Element<'a> {
     Table(&'a Table),
     Type(&'a UserType),
     Index(&'a Table, &'a IndexDefinition),
+    View(&'a Table),
     Function(&'a UserFunction),
     Aggregate(&'a UserAggregate),
 }
@@ -40,6 +41,7 @@ impl<'a> Element<'a> {
             Self::Table(table) => (&table.schema.keyspace, "table", &table.schema.name),
             Self::Type(user) => (&user.keyspace, "type", &user.name),
             Self::Index(table, index) => (&table.schema.keyspace, "index", &index.name),
+            Self::View(view) => (&view.schema.keyspace, "materialized_view", &view.schema.name),
             Self::Function(_) | Self::Aggregate(_) => unreachable!("they were handled above"),
         };
         [identifier(keyspace), kind.to_string(), identifier(name)].map(CqlValue::Text)
@@ -51,27 +53,30 @@ impl<'a> Element<'a> {
             Self::Table(table) => describe_table_with(&table.schema, &table.settings, internals),
             Self::Type(user) => describe_type(user),
             Self::Index(table, index) => describe_index(&table.schema, index),
+            Self::View(view) => describe_view(&view.schema, &view.settings, internals),
             Self::Function(function) => describe_function(function),
             Self::Aggregate(aggregate) => describe_aggregate(aggregate),
         }
     }
 }
 
-/// Returns the keyspace, its types, functions, aggregates, tables and indexes, in an order in which they can
-/// be created.
+/// Returns the keyspace, its types, functions, aggregates, tables, indexes and views, in an order in which they
+/// can be created.
 pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
     elements.extend(catalog.functions(&keyspace.name).map(|function| Element::Function(function)));
     elements.extend(catalog.aggregates(&keyspace.name).map(|aggregate| Element::Aggregate(aggregate)));
-    elements.extend(catalog.tables(&keyspace.name).flat_map(|table| of_table(table)));
+    let tables = catalog.tables(&keyspace.name).filter(|table| table.schema.view.is_none());
+    elements.extend(tables.flat_map(|table| of_table(catalog, table)));
     elements
 }
 
-/// Returns the table and its indexes, which are sorted by name.
-pub(super) fn of_table(table: &Table) -> impl Iterator<Item = Element<'_>> {
+/// Returns the table, its indexes and its views, each sorted by name.
+pub(super) fn of_table<'a>(catalog: &'a Catalog, table: &'a Table) -> Vec<Element<'a>> {
     let indexes = table.schema.indexes.iter().map(|index| Element::Index(table, index));
-    std::iter::once(Element::Table(table)).chain(indexes)
+    let views = catalog.views_of(&table.schema).map(|view| Element::View(view));
+    std::iter::once(Element::Table(table)).chain(indexes).chain(views).collect()
 }
 
 /// Sorts types by name, but each type after the types that it uses.

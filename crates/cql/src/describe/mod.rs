@@ -8,6 +8,8 @@ mod elements;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use catalog::{Catalog, Internals, Keyspace, Table, is_system_keyspace};
 use elements::Element;
 use model::CqlType;
@@ -37,7 +39,9 @@ pub fn describe(
             Ok(elements::names(&catalog.keyspaces().map(Element::Keyspace).collect::<Vec<_>>()))
         }
         DescribeTarget::Tables => {
-            scope.list(|keyspace| catalog.tables(keyspace).map(|table| Element::Table(table)).collect())
+            let is_table = |table: &&Arc<Table>| table.schema.view.is_none();
+            let tables = |keyspace| catalog.tables(keyspace).filter(is_table);
+            scope.list(|keyspace| tables(keyspace).map(|table| Element::Table(table)).collect())
         }
         DescribeTarget::Types => {
             scope.list(|keyspace| catalog.types(keyspace).map(|user| Element::Type(user)).collect())
@@ -60,7 +64,7 @@ pub fn describe(
                 false => elements::of_keyspace(catalog, keyspace),
             })
         }
-        DescribeTarget::Table(name) => statements(elements::of_table(scope.table(name)?).collect()),
+        DescribeTarget::Table(name) => statements(elements::of_table(catalog, scope.table(name)?)),
         DescribeTarget::Type(name) => {
             let keyspace = scope.keyspace_of(name)?;
             match catalog.user_type(&keyspace.name, name.name.as_str()) {
@@ -76,7 +80,13 @@ pub fn describe(
             }
             invalid(format!("Table for existing index '{index}' not found in '{keyspace}'"))
         }
-        DescribeTarget::MaterializedView(name) => scope.not_found("Materialized view", name),
+        DescribeTarget::MaterializedView(name) => {
+            let keyspace = scope.keyspace_of(name)?;
+            match catalog.table(&keyspace.name, name.name.as_str()) {
+                Some(view) if view.schema.view.is_some() => statements(vec![Element::View(view)]),
+                _ => scope.not_found("Materialized view", name),
+            }
+        }
         DescribeTarget::Function(name) => {
             let keyspace = scope.keyspace_of(name)?;
             let known = catalog.functions(&keyspace.name).filter(|known| known.name == name.name.text);
@@ -129,8 +139,8 @@ impl<'a> Scope<'a> {
     fn table(&self, name: &QualifiedName) -> Result<&'a Table, CqlError> {
         let keyspace = self.keyspace_of(name)?;
         match self.catalog.table(&keyspace.name, name.name.as_str()) {
-            Some(table) => Ok(table),
-            None => {
+            Some(table) if table.schema.view.is_none() => Ok(table),
+            _ => {
                 let (table, keyspace) = (name.name.as_str(), keyspace.name.as_str());
                 invalid(format!("Table '{table}' not found in keyspace '{keyspace}'"))
             }
@@ -158,7 +168,7 @@ impl<'a> Scope<'a> {
         Ok(elements::names(&all))
     }
 
-    /// Resolves a name as a keyspace, a table or an index, in this order.
+    /// Resolves a name as a keyspace, a table or view, or an index, in this order.
     fn any(&self, name: &QualifiedName) -> Result<Vec<Element<'a>>, CqlError> {
         let text = name.name.as_str();
         if name.keyspace.is_none()
@@ -170,7 +180,8 @@ impl<'a> Scope<'a> {
             name.keyspace.as_ref().map(|keyspace| keyspace.as_str()).or(self.in_use).unwrap_or(text);
         let keyspace = self.existing(keyspace)?;
         match self.catalog.table(&keyspace.name, text) {
-            Some(table) => Ok(elements::of_table(table).collect()),
+            Some(view) if view.schema.view.is_some() => Ok(vec![Element::View(view)]),
+            Some(table) => Ok(elements::of_table(self.catalog, table)),
             None => match self.index(&keyspace.name, text) {
                 Some(index) => Ok(vec![index]),
                 None => invalid(format!("'{text}' not found in keyspace '{}'", keyspace.name)),

@@ -9,6 +9,7 @@ use super::batch;
 use super::change::{Change, table_name, table_of};
 use super::reply::Reply;
 use super::using::Using;
+use crate::error::invalid;
 use crate::term::{Env, Planner, UserCall};
 
 /// Plan of INSERT, UPDATE, DELETE or BATCH. It is immutable, and valid until the schema of one of its tables
@@ -96,6 +97,9 @@ fn change(
 ) -> Result<Change, CqlError> {
     let schema = table_of(planner.catalog, keyspace, table_name(modification))?;
     (planner.keyspace, planner.table) = (schema.keyspace.as_str().into(), schema.name.as_str().into());
+    if schema.view.is_some() {
+        return invalid!("Cannot directly modify a materialized view");
+    }
     match modification {
         Modification::Insert(insert) => Change::insert(planner, schema, insert),
         Modification::Update(update) => Change::update(planner, schema, update),

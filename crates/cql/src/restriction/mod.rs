@@ -9,6 +9,7 @@
 //! | selected rows of a partition | `clustering.rs` |
 //! | filters that are tested row by row | `filter.rs`; LIKE: `like.rs` |
 //! | restrictions that secondary indexes answer | `indexed.rs` |
+//! | the WHERE of a materialized view | `view.rs` |
 //!
 //! Preparing a WHERE checks the rules of the statement. An execution supplies values and receives keys and
 //! ranges.
@@ -24,6 +25,7 @@ mod like;
 mod partition;
 mod relation;
 mod terms;
+mod view;
 
 use std::sync::Arc;
 
@@ -38,6 +40,7 @@ pub use filter::{BoundFilters, Filters, contains, contains_key};
 pub use like::LikePattern;
 pub use partition::{PartitionRestriction, Partitions};
 use relation::{Restriction, Test, Tests};
+pub use view::view_conditions;
 
 use crate::error::invalid;
 use crate::term::{Env, Planner};

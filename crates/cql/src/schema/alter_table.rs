@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Catalog, CatalogError, Changed, Table, TableSettings};
 use model::schema::TableBuilder;
-use model::{CompactStorage, KeyColumn, TableSchema};
+use model::{CompactStorage, CqlType, KeyColumn, TableSchema, ViewDefinition};
 use protocol::CqlError;
 use syntax::ast::{AlterTable, AlterTableOp, ColumnDef, DropTable, Ident, Mask};
 
@@ -12,6 +12,7 @@ use super::create_table::{NO_TTL_ON_COUNTERS, STATICS_NEED_CLUSTERING, check_nes
 use super::index::indexes_of;
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::table_options::GivenOptions;
+use super::view::{renamed as renamed_view, with_views};
 use super::{SchemaContext, SchemaPlan, mask, refuse, to_catalog_error, unchanged};
 
 /// Computes the change of an existing table.
@@ -23,6 +24,9 @@ pub(super) fn drop(drop: &DropTable, context: &SchemaContext<'_>) -> Result<Sche
     let (name, if_exists) = (drop.name.name.text.clone(), drop.if_exists);
     Ok(SchemaPlan::new(move |catalog| match catalog.table(&keyspace, &name) {
         None if if_exists => unchanged(catalog),
+        Some(table) if table.schema.view.is_some() => refuse!(
+            "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead."
+        ),
         _ => catalog.drop_table(&keyspace, &name),
     }))
 }
@@ -71,6 +75,9 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
     };
     let (name, if_exists) = (alter.name.name.text.clone(), alter.if_exists);
     let plan = SchemaPlan::new(move |catalog| match catalog.table(&keyspace, &name) {
+        Some(table) if table.schema.view.is_some() => {
+            refuse!("Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead")
+        }
         Some(table) => op(catalog, table),
         None if if_exists => unchanged(catalog),
         None => refuse!("Table '{keyspace}.{name}' doesn't exist"),
@@ -106,6 +113,7 @@ fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: b
     let mut builder = schema.to_builder();
     let mut settings = TableSettings::clone(&table.settings);
     let mut added: Vec<&str> = vec![];
+    let mut of_views: Vec<(&str, CqlType)> = vec![];
     for column in columns {
         let ColumnDef { name, ty, is_static, mask: _ } = column;
         let name = name.as_str();
@@ -132,10 +140,28 @@ fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: b
             return Err(CatalogError::Configuration(text));
         }
         mask::add(catalog, &mut settings, (&schema.keyspace, &schema.name), column, &ty)?;
+        if !*is_static {
+            of_views.push((name, ty.clone()));
+        }
         builder = if *is_static { builder.static_column(name, ty) } else { builder.regular(name, ty) };
         added.push(name);
     }
-    built(catalog, table, builder, settings)
+    let masks = settings.masks.clone();
+    let changed = built(catalog, table, builder, settings);
+    with_views(changed, schema, |view| {
+        if !view.schema.view.as_ref().is_some_and(|view| view.selects_all) {
+            return Ok(None);
+        }
+        let mut settings = TableSettings::clone(&view.settings);
+        let mut builder = view.schema.to_builder();
+        for (name, ty) in &of_views {
+            builder = builder.regular(*name, ty.clone());
+            if let Some(mask) = masks.get(*name) {
+                settings.masks.insert((*name).to_string(), mask.clone());
+            }
+        }
+        Ok((!of_views.is_empty()).then_some((builder, settings)))
+    })
 }
 
 fn drop_columns(
@@ -166,6 +192,12 @@ fn drop_columns(
                 "Cannot drop column {name} because it has dependent secondary indexes ({indexes})"
             );
         }
+        if catalog.views_of(schema).next().is_some() {
+            return refuse!(
+                "Cannot drop column {name} on base table {} with materialized views",
+                schema.name
+            );
+        }
         builder = builder.drop_column(name, time_us);
         settings.masks.remove(name);
     }
@@ -175,6 +207,7 @@ fn drop_columns(
 fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exists: bool) -> Changed {
     let mut schema = TableSchema::clone(&table.schema);
     let mut settings = TableSettings::clone(&table.settings);
+    let mut renamed = vec![];
     for (from, to) in columns {
         let (from, to) = (from.as_str(), to.as_str());
         let name = schema.full_name();
@@ -201,8 +234,23 @@ fn rename(catalog: &Catalog, table: &Table, columns: &[(Ident, Ident)], if_exist
         if let Some(mask) = settings.masks.remove(from) {
             settings.masks.insert(to.to_string(), mask);
         }
+        renamed.push((from, to));
     }
-    altered(catalog, table, Arc::new(schema), settings)
+    let changed = altered(catalog, table, Arc::new(schema), settings);
+    with_views(changed, &table.schema, |view| {
+        let mut settings = TableSettings::clone(&view.settings);
+        let mut builder = view.schema.to_builder();
+        let Some(definition) = &view.schema.view else { return Ok(None) };
+        let mut definition = ViewDefinition::clone(definition);
+        for (from, to) in &renamed {
+            definition = renamed_view(&definition, from, to)?;
+            builder = builder.rename_key(from, to);
+            if let Some(mask) = settings.masks.remove(*from) {
+                settings.masks.insert((*to).to_string(), mask);
+            }
+        }
+        Ok((!renamed.is_empty()).then(|| (builder.view(Arc::new(definition)), settings)))
+    })
 }
 
 /// Sets or removes the mask of a column.
@@ -235,8 +283,21 @@ fn set_mask(
     if settings == *table.settings {
         return unchanged(catalog);
     }
+    let mask = settings.masks.get(name).cloned();
     // A new value of the schema, so that prepared statements are prepared again with the mask.
-    catalog.alter_table(Arc::new(TableSchema::clone(schema)), settings)
+    let changed = catalog.alter_table(Arc::new(TableSchema::clone(schema)), settings);
+    with_views(changed, schema, |view| {
+        let keys = view.schema.partition_key.iter().chain(&view.schema.clustering);
+        if !keys.map(|key| &key.name).any(|key| key == name) && view.schema.defined_column(name).is_none() {
+            return Ok(None);
+        }
+        let mut settings = TableSettings::clone(&view.settings);
+        match &mask {
+            Some(mask) => settings.masks.insert(name.to_string(), mask.clone()),
+            None => settings.masks.remove(name),
+        };
+        Ok(Some((view.schema.to_builder(), settings)))
+    })
 }
 
 fn drop_compact_storage(catalog: &Catalog, table: &Table) -> Changed {
@@ -254,6 +315,13 @@ fn set_options(catalog: &Catalog, table: &Table, given: &GivenOptions) -> Change
     given.apply(&mut schema.options, &mut settings).map_err(to_catalog_error)?;
     if schema.has_counters() && schema.options.default_ttl_s > 0 {
         return refuse!("{NO_TTL_ON_COUNTERS}");
+    }
+    if schema.options.gc_grace_s == 0 && catalog.views_of(&schema).next().is_some() {
+        return refuse!(
+            "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used \
+             to TTL undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire \
+             before being replayed."
+        );
     }
     altered(catalog, table, Arc::new(schema), settings)
 }

@@ -134,6 +134,9 @@ impl Given {
         if table.schema.has_counters() {
             return refuse!("Secondary indexes on counter tables aren't supported");
         }
+        if table.schema.view.is_some() {
+            return refuse!("Secondary indexes on materialized views aren't supported");
+        }
         let index = self.definition(catalog, table)?;
         let indexes = &table.schema.indexes;
         let is_same = |known: &&Arc<IndexDefinition>| {

@@ -14,6 +14,7 @@
 //! | changes of a table | `alter_table.rs` |
 //! | masks of columns | `mask.rs` |
 //! | user types | `user_type.rs` |
+//! | materialized views, and their base tables | `view.rs` |
 //! | user-defined functions and aggregates | `function.rs` |
 //! | indexes | `index.rs`; storage-attached `storage_attached.rs` |
 //! | options after WITH | `properties.rs`, `table_options.rs` |
@@ -32,6 +33,7 @@ mod table_options;
 #[cfg(test)]
 pub(crate) mod tests;
 mod user_type;
+mod view;
 
 use catalog::{Catalog, CatalogError, ChangeKind, Changed, Target};
 use protocol::{ChangeType, CqlError, SchemaChange, SchemaTarget};
@@ -108,6 +110,9 @@ pub fn plan(
         Statement::DropType(drop) => user_type::drop(drop, context)?,
         Statement::CreateIndex(create) => index::create(create, context)?,
         Statement::DropIndex(drop) => index::drop(drop, context)?,
+        Statement::CreateView(create) => view::create(create, context)?,
+        Statement::AlterView(alter) => view::alter(alter, context)?,
+        Statement::DropView(drop) => view::drop(drop, context)?,
         Statement::CreateFunction(create) => function::create(create, catalog, context)?,
         Statement::CreateAggregate(create) => function::create_aggregate(create, catalog, context)?,
         Statement::DropFunction(drop) => function::drop(drop, function::Kind::Function, context)?,

@@ -57,7 +57,7 @@ pub fn used_keyspace(catalog: &Catalog, name: &Ident) -> Result<String, CqlError
 /// Returns the table of a TRUNCATE statement.
 ///
 /// # Errors
-/// As [`table_of`], or the table belongs to a system keyspace or is virtual.
+/// As [`table_of`], or the table belongs to a system keyspace, is virtual or is a view.
 pub fn truncated_table(
     catalog: &Catalog,
     name: &QualifiedName,
@@ -68,6 +68,9 @@ pub fn truncated_table(
         return refuse!("Truncation is not supported by table {}", table.schema.full_name());
     }
     writable_keyspace(&table.schema.keyspace)?;
+    if table.schema.view.is_some() {
+        return refuse!("Cannot TRUNCATE materialized view directly; must truncate base table instead");
+    }
     Ok(table.schema.id)
 }
 

@@ -38,6 +38,11 @@ impl GivenOptions {
         Ok(given)
     }
 
+    /// Whether the statement sets the option.
+    pub(super) fn sets(&self, option: &str) -> bool {
+        self.options.iter().any(|(name, _)| name == option)
+    }
+
     /// Replaces the options that the statement sets.
     pub(super) fn apply(
         &self,

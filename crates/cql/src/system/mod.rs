@@ -31,7 +31,7 @@ mod views;
 
 pub use node_info::{
     ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, SettingInfo, ShardInside, TableEstimate,
-    TableInfo,
+    TableInfo, ViewBuildInfo,
 };
 pub use read::{is_virtual, read_virtual};
 pub use tables::virtual_partitions;

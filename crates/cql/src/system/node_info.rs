@@ -66,6 +66,8 @@ pub struct NodeInfo {
     pub snapshots: Vec<SnapshotReport>,
     /// Secondary indexes that are not built yet.
     pub unbuilt_indexes: Vec<Uuid>,
+    /// Materialized views that are not built yet.
+    pub view_builds: Vec<ViewBuildInfo>,
     pub prepared: Vec<PreparedInfo>,
     /// The latest traces, oldest first.
     pub traces: Vec<Arc<Trace>>,
@@ -127,6 +129,16 @@ pub struct SSTableTask {
     pub read_bytes: u64,
     /// Uncompressed bytes of all inputs.
     pub total_bytes: u64,
+}
+
+/// A materialized view that is being built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewBuildInfo {
+    pub view: Uuid,
+    /// Partitions of the base table up to this token are in the view.
+    pub last_token: i64,
+    /// Partitions of the base table that have been read.
+    pub keys_built: u64,
 }
 
 /// Statistics of a scheduling group, over all shards.
@@ -195,6 +207,7 @@ impl NodeInfo {
             groups: vec![],
             snapshots: vec![],
             unbuilt_indexes: vec![],
+            view_builds: vec![],
             prepared: vec![],
             traces: vec![],
         }

@@ -63,6 +63,8 @@ pub fn virtual_partitions(
         Content::SystemProperties => views::system_properties(&mut rows),
         Content::Snapshots => views::snapshots(&mut rows, info),
         Content::BuiltIndexes => views::built_indexes(&mut rows, info, catalog),
+        Content::BuiltViews => views::built_views(&mut rows, info, catalog),
+        Content::ViewBuilds => views::view_builds(&mut rows, info, catalog),
         Content::AttachedIndexes => views::attached_indexes(&mut rows, info, catalog),
         Content::Settings => {
             for (name, setting) in &info.settings {

@@ -145,6 +145,32 @@ pub(super) fn built_indexes(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog)
     }
 }
 
+/// Rows of `system.built_views`.
+pub(super) fn built_views(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
+    let is_built = |id| info.view_builds.iter().all(|build| build.view != id);
+    for view in catalog.all_tables().map(|table| &table.schema).filter(|schema| schema.view.is_some()) {
+        if is_built(view.id) {
+            let replicated = ("status_replicated", Some(CqlValue::Boolean(true)));
+            rows.push(vec![text(&view.keyspace), text(&view.name)], [replicated]);
+        }
+    }
+}
+
+/// Rows of `system.view_builds_in_progress`: one for each view, over all tokens.
+pub(super) fn view_builds(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {
+    for build in &info.view_builds {
+        let Some(view) = catalog.table_by_id(build.view) else { continue };
+        let (start, end) = (i64::MIN.to_string(), i64::MAX.to_string());
+        rows.push(
+            vec![text(&view.schema.keyspace), text(&view.schema.name), text(start), text(end)],
+            [
+                ("keys_built", Some(CqlValue::BigInt(i64::try_from(build.keys_built).unwrap_or(i64::MAX)))),
+                ("last_token", Some(text(build.last_token.to_string()))),
+            ],
+        );
+    }
+}
+
 /// Rows of `sai_column_indexes`. An index that is being built answers statements by a scan, so it is always
 /// queryable.
 pub(super) fn attached_indexes(rows: &mut Rows, info: &NodeInfo, catalog: &Catalog) {

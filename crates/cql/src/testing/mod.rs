@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use base::HashMap;
 use base::rng::Rng;
-use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, Scripts, TableSettings};
+use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, Scripts, Table, TableSettings};
 use model::{
-    ClusteringKey, ClusteringRow, IndexTerms, Mutation, PartitionKey, PartitionRange, Purge, Row, TableId,
-    TableSchema,
+    ClusteringKey, ClusteringRow, IndexTerms, Mutation, Partition, PartitionKey, PartitionRange, Purge, Row,
+    TableId, TableSchema, ViewError, ViewPlan,
 };
 use protocol::CqlError;
 use reader::{
@@ -165,9 +165,50 @@ impl MemoryCoordinator {
         self.yields.get()
     }
 
-    /// Applies a mutation.
+    /// Applies a mutation, without its views.
     pub fn write(&self, mutation: &Mutation) {
         self.tables.borrow_mut().entry(mutation.schema.id).or_default().apply(mutation);
+    }
+
+    /// Applies a mutation, and what follows from it to the views of its table.
+    fn write_with_views(&self, mutation: &Mutation) -> Result<(), CqlError> {
+        let views: Vec<_> = self.catalog().views_of(&mutation.schema).cloned().collect();
+        for view in views {
+            let before = self.table(mutation.schema.id).partitions().get(&mutation.key).cloned();
+            self.write_view(mutation, &before.unwrap_or_default(), &view.schema)?;
+        }
+        self.write(mutation);
+        Ok(())
+    }
+
+    fn write_view(
+        &self,
+        mutation: &Mutation,
+        before: &Partition,
+        view: &Arc<TableSchema>,
+    ) -> Result<(), CqlError> {
+        let invalid = |error: ViewError| CqlError::Invalid(error.to_string());
+        let catalog = self.catalog();
+        let base = catalog.table_by_id(mutation.schema.id).map_or(&mutation.schema, |table| &table.schema);
+        let plan = ViewPlan::new(base, view).map_err(invalid)?;
+        let now_s = (self.now_us.get() / 1_000_000) as u32;
+        let writes = plan.mutations(&mutation.key, before, &mutation.partition, now_s).map_err(invalid)?;
+        writes.iter().for_each(|write| self.write(write));
+        Ok(())
+    }
+
+    /// Builds a new view from the content of its base table.
+    fn build(&self, view: &Arc<TableSchema>) -> Result<(), CqlError> {
+        let catalog = self.catalog();
+        let Some(base) = view.view.as_ref().and_then(|view| catalog.table_by_id(view.base_id)) else {
+            return Ok(());
+        };
+        for (key, partition) in self.table(base.schema.id).partitions() {
+            let mut mutation = Mutation::new(base.schema.clone(), key.clone());
+            mutation.partition = partition.clone();
+            self.write_view(&mutation, &Partition::default(), view)?;
+        }
+        Ok(())
     }
 
     /// The content of a table, including tombstones.
@@ -226,7 +267,8 @@ fn walked(
         let spec = ReadSpec::new(schema.clone(), PartitionRange::Key(key.clone()))
             .ranges(ranges)
             .reversed(command.reversed);
-        let mut live = CompactReader::new(source.reader(&spec), Purge::nothing(now_s), Keep::Live);
+        let mut live = CompactReader::new(source.reader(&spec), Purge::nothing(now_s), Keep::Live)
+            .needing_markers(schema.needs_row_marker());
         let shown_rows = unfinished.map_or(0, |unfinished| unfinished.shown_rows);
         let mut partition = Walked {
             key: key.clone(),
@@ -357,13 +399,11 @@ impl Storage for MemoryCoordinator {
     }
 
     async fn apply(&self, mutation: Mutation) -> Result<(), CqlError> {
-        self.write(&mutation);
-        Ok(())
+        self.write_with_views(&mutation)
     }
 
     async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
-        mutations.iter().for_each(|mutation| self.write(mutation));
-        Ok(())
+        mutations.iter().try_for_each(|mutation| self.write_with_views(mutation))
     }
 
     async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
@@ -374,19 +414,30 @@ impl Storage for MemoryCoordinator {
         let page = self.page(&command)?;
         // No other task draws timestamps here, so the last one is above those of all earlier decisions.
         for mutation in decide(&page, self.last_timestamp_us.get())?.unwrap_or_default() {
-            self.write(&mutation);
+            self.write_with_views(&mutation)?;
         }
         Ok(page)
     }
 
     async fn change_schema(&self, change: ChangeSchema) -> Result<Vec<SchemaChange>, CqlError> {
-        let (catalog, changes) = change(&self.catalog()).map_err(from_catalog)?;
-        self.set_catalog(catalog);
+        let old = self.catalog();
+        let (catalog, changes) = change(&old).map_err(from_catalog)?;
+        self.set_catalog(catalog.clone());
+        let is_new = |view: &&Arc<Table>| old.table_by_id(view.schema.id).is_none();
+        for view in catalog.all_tables().filter(|table| table.schema.view.is_some()).filter(is_new) {
+            self.build(&view.schema)?;
+        }
         Ok(changes)
     }
 
     async fn truncate(&self, table: TableId) -> Result<(), CqlError> {
-        self.tables.borrow_mut().remove(&table);
+        let catalog = self.catalog();
+        let base = catalog.table_by_id(table);
+        let views =
+            base.into_iter().flat_map(|base| catalog.views_of(&base.schema)).map(|view| view.schema.id);
+        for id in views.chain([table]) {
+            self.tables.borrow_mut().remove(&id);
+        }
         Ok(())
     }
 }

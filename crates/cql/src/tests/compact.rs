@@ -7,7 +7,7 @@ fn session(tables: &[&str]) -> Session {
     let session = Session::new();
     session
         .storage
-        .set_schema_rules(SchemaRules { may_create_compact: true, may_drop_compact_storage: true });
+        .set_schema_rules(SchemaRules { may_drop_compact_storage: true, ..SchemaRules::default() });
     session.all(tables);
     session
 }
@@ -40,9 +40,7 @@ fn definitions_have_rules() {
     ] {
         session.refused(&format!("CREATE TABLE t {definition} WITH COMPACT STORAGE"), expected);
     }
-    session
-        .storage
-        .set_schema_rules(SchemaRules { may_create_compact: false, may_drop_compact_storage: false });
+    session.storage.set_schema_rules(SchemaRules { may_create_compact: false, ..SchemaRules::default() });
     session.refused(
         "CREATE TABLE t (a int PRIMARY KEY, b int) WITH COMPACT STORAGE",
         "Creation of new COMPACT STORAGE tables is not allowed",

@@ -3,6 +3,8 @@
 mod compact;
 mod differences;
 mod functions;
+mod view_laws;
+mod views;
 
 use protocol::{ColumnSpec, Value, ValueBuffer};
 use reader::block_on_ready;

@@ -278,7 +278,8 @@ pub(super) async fn run(
     } else {
         merged
     };
-    let mut reader = CompactReader::new(mine, purge, Keep::Needed);
+    let mut reader =
+        CompactReader::new(mine, purge, Keep::Needed).needing_markers(table.schema().needs_row_marker());
     if job.release_early {
         reader = reader.collecting(job.garbage.clone());
     }

@@ -13,6 +13,11 @@ const HISTORY_SAVE_US: u64 = 10_000_000;
 
 /// Flushes what can be flushed, makes the rest durable in the log, and stops. Later requests are refused.
 pub async fn close(shard: &Shard) -> Result<(), EngineError> {
+    let end_builds = shard.call(0, CpuGroup::Maintenance, |shard| async move {
+        NodeShard::of(&shard)?.view_builds.stop();
+        Ok::<(), EngineError>(())
+    });
+    end_builds.await??;
     // Jobs end first, so that no flush waits for one and the history is complete.
     let end_jobs = |shard: Shard| async move {
         EngineShard::of(&shard)?.compactions().stop().await;

@@ -5,6 +5,7 @@
 //!
 //! - `write`, `read`: requests, each with a [`Deadline`], on the shards that own the partitions;
 //! - `schema`: stores a schema change and publishes it to every shard; [`attach`]: tables for reading only;
+//! - `views`, `view_build`: writes to tables with materialized views, and the builds of views;
 //! - `truncate`, [`snapshot`](mod@snapshot), [`upload`]: empties a table, snapshots it, or loads SSTables
 //!   into it;
 //! - [`compaction`], [`scrub`], [`verify`]: users' requests to the compactions of all shards;
@@ -27,6 +28,8 @@ pub mod snapshot;
 mod truncate;
 pub mod upload;
 pub mod verify;
+mod view_build;
+mod views;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -60,6 +63,8 @@ pub use schema::{change_schema, make_dirs, publish};
 pub use snapshot::snapshot;
 pub use snapshot::store::{Clear, clear as clear_snapshots, list as snapshots};
 pub use truncate::truncate;
+pub(crate) use view_build::resume as resume_view_builds;
+pub use view_build::{ViewBuild, view_builds};
 pub use write::{apply, apply_batch, read_modify_write};
 
 /// The node, as stored on each shard.
@@ -68,6 +73,10 @@ pub struct NodeShard {
     pub engine: Rc<EngineShard>,
     pub sharder: Sharder,
     pub catalog: RefCell<Catalog>,
+    /// The materialized views of the catalog.
+    pub views: views::Views,
+    /// The views that are being built; only on shard 0.
+    pub view_builds: view_build::ViewBuilds,
     /// The log of the system tables; only on shard 0.
     pub schema_log: Option<Rc<CommitLog>>,
     /// A schema change, truncate or similar operation is running; only on shard 0.
@@ -92,6 +101,8 @@ impl NodeShard {
             engine,
             sharder,
             catalog: RefCell::new(Catalog::empty()),
+            views: views::Views::default(),
+            view_builds: view_build::ViewBuilds::default(),
             schema_log,
             busy: Cell::new(false),
             idle: Event::new(),

@@ -11,11 +11,15 @@ use catalog::{Catalog, Changed, SchemaChange};
 use model::{TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 
-use super::{Deadline, NodeShard, on_all, snapshot, table_dir};
+use super::{Deadline, NodeShard, on_all, snapshot, table_dir, view_build, views};
 use crate::error::EngineError;
 use crate::shard::EngineShard;
 use crate::table::dropped;
 use crate::table::truncation::{self, Truncation};
+use crate::table::view_mark::{self, Unbuilt};
+
+/// Time limit for writes to end that know a dropped view.
+const DRAIN_US: u64 = 5_000_000;
 
 /// Time limit for the flush of the system tables after a schema change.
 const SCHEMA_FLUSH_US: u64 = 2_000_000;
@@ -55,6 +59,12 @@ async fn change_schema_locked(
         dropped::settle(shard.files(), &node.table_dir(schema), false).await?;
     }
     make_dirs(shard, &node.options.data_dir, made.iter().copied()).await?;
+    let new_views: Vec<TableId> =
+        made.iter().filter(|schema| schema.view.is_some()).map(|schema| schema.id).collect();
+    for view in made.iter().filter(|schema| schema.view.is_some()) {
+        let dir = node.table_dir(view);
+        view_mark::store(shard.files(), &dir, Unbuilt::Behind(i64::MIN)).await?;
+    }
     for schema in made.into_iter().filter(|schema| node.dropped.borrow().contains(&schema.id)) {
         forget_logged(shard, &node.table_dir(schema)).await?;
     }
@@ -76,6 +86,7 @@ async fn change_schema_locked(
     drop(until.limit(shard, pin!(node.engine.flush(&system))).await);
     node.dropped.borrow_mut().extend(gone.iter().map(|schema| schema.id));
     publish(shard, new.clone()).await?;
+    new_views.into_iter().for_each(|view| view_build::start(shard, node, view));
     for schema in gone {
         dropped::remove(shard.files(), &node.table_dir(schema)).await?;
     }
@@ -96,7 +107,19 @@ async fn forget_logged(shard: &Shard, dir: &Path) -> Result<(), EngineError> {
 pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError> {
     // Jobs end on all shards while every shard still has the table: a reshard job holds `files_lock` on every
     // shard, and releases it by the table's id.
-    let new = catalog.clone();
+    views::take_over(shard, &catalog, false).await?;
+    let has_gone = {
+        let node = NodeShard::of(shard)?;
+        let old = node.catalog.borrow().clone();
+        let is_gone = |view: &catalog::Table| catalog.table_by_id(view.schema.id).is_none();
+        old.all_tables().any(|table| table.schema.view.is_some() && is_gone(table))
+    };
+    if has_gone {
+        // Writes that still know the view need its table.
+        let until = Deadline(Some(shard.now_us() + DRAIN_US));
+        drop(until.limit(shard, pin!(views::drain(shard))).await);
+    }
+    let (new, with_views) = (catalog.clone(), catalog.clone());
     let end_jobs = move |shard: Shard| {
         let new = new.clone();
         async move {
@@ -113,7 +136,8 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
         let catalog = catalog.clone();
         async move { take_over(&shard, catalog).await }
     };
-    on_all(shard, CpuGroup::Statement, take_over).await.map(drop)
+    on_all(shard, CpuGroup::Statement, take_over).await?;
+    views::take_over(shard, &with_views, true).await
 }
 
 /// The tables that `new` does not have any more.

@@ -11,31 +11,95 @@
 //!    entries, are void.
 //! 5. The SSTables that it covers are removed from the table, and then from the disk. After a crash the next
 //!    start completes this.
+//!
+//! The materialized views of a table are truncated with it. Meanwhile no write passes the gate of the table
+//! ([`super::views`]), and the views have a mark with which a start builds them again.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use catalog::is_system_keyspace;
-use model::TableId;
+use model::{TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 
 use super::snapshot::{self, Automatic, Cause};
-use super::{NodeShard, on_all};
+use super::{NodeShard, on_all, view_build};
 use crate::commitlog::LogPosition;
 use crate::error::EngineError;
 use crate::shard::EngineShard;
 use crate::table::truncation::{self, Truncation};
+use crate::table::view_mark::{self, Unbuilt};
 use crate::table::{files, lost};
 
-/// Truncates a table. See the head of this file.
+/// Truncates a table and its materialized views. See the head of this file.
 pub async fn truncate(shard: &Shard, table: TableId) -> Result<(), EngineError> {
     let call = shard.call(0, CpuGroup::Statement, move |shard| async move {
         let node = NodeShard::of(&shard)?;
         node.lock().await;
-        let result = truncate_locked(&shard, &node, table).await;
+        let result = match node.views.of(table) {
+            None => truncate_locked(&shard, &node, table).await,
+            Some(plans) => {
+                let views = plans.iter().map(|plan| plan.view.clone()).collect();
+                truncate_with_views(&shard, &node, table, views).await
+            }
+        };
         node.unlock();
         result
     });
     call.await?
+}
+
+/// Truncates a table without its views.
+pub(super) async fn truncate_one(shard: &Shard, table: TableId) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    node.lock().await;
+    let result = truncate_locked(shard, &node, table).await;
+    node.unlock();
+    result
+}
+
+/// Truncates a table and its views while no write is under way to them. If this does not come to its end, the
+/// views are built again.
+async fn truncate_with_views(
+    shard: &Shard,
+    node: &Rc<NodeShard>,
+    base: TableId,
+    views: Vec<Arc<TableSchema>>,
+) -> Result<(), EngineError> {
+    let close = move |shard: Shard| async move {
+        NodeShard::of(&shard)?.views.close_gate(base).await;
+        Ok(())
+    };
+    let truncate = async {
+        on_all(shard, CpuGroup::Statement, close).await?;
+        let mut unbuilt = vec![];
+        for view in &views {
+            let dir = node.table_dir(view);
+            unbuilt.push(view_mark::look(shard.files(), &dir).await?);
+            view_mark::store(shard.files(), &dir, Unbuilt::Again).await?;
+        }
+        truncate_locked(shard, node, base).await?;
+        for (view, unbuilt) in views.iter().zip(unbuilt) {
+            truncate_locked(shard, node, view.id).await?;
+            let dir = node.table_dir(view);
+            match unbuilt {
+                // The build that is under way goes on.
+                Some(unbuilt) => view_mark::store(shard.files(), &dir, unbuilt).await?,
+                None => view_mark::remove(shard.files(), &dir).await?,
+            }
+        }
+        Ok(())
+    };
+    let result = truncate.await;
+    let open = move |shard: Shard| async move {
+        NodeShard::of(&shard)?.views.open_gate(base);
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Statement, open).await?;
+    if result.is_err() {
+        views.iter().for_each(|view| view_build::start(shard, node, view.id));
+    }
+    result
 }
 
 async fn truncate_locked(shard: &Shard, node: &Rc<NodeShard>, id: TableId) -> Result<(), EngineError> {

@@ -104,6 +104,14 @@ async fn load_locked(
         let what = format!("{} is a system table; SSTables cannot be loaded into it", schema.full_name());
         return Err(EngineError::Invalid(what));
     }
+    if node.views.of(id).is_some() || schema.view.is_some() {
+        let what = format!(
+            "{} has materialized views or is one; SSTables cannot be loaded into it: load them into a table without \
+             views and copy the rows, or drop the views and create them again",
+            schema.full_name()
+        );
+        return Err(EngineError::Invalid(what));
+    }
     let table = node.engine.table(id)?;
     table.check_writable()?;
     let files = shard.files();

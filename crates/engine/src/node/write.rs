@@ -7,7 +7,7 @@ use base::broken;
 use model::{Mutation, PartitionRange};
 use runtime::Shard;
 
-use super::{Deadline, NodeShard, owner};
+use super::{Deadline, NodeShard, owner, views};
 use crate::error::EngineError;
 use crate::read::{Page, ReadCommand};
 use crate::shard::EngineShard;
@@ -18,6 +18,10 @@ pub async fn apply(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Res
     let node = NodeShard::of(shard)?;
     if broken::is("same_schedule") && RandomState::new().hash_one(0).is_multiple_of(2) {
         shard.yield_now().await;
+    }
+    let _write = node.views.begin();
+    if node.views.of(mutation.schema.id).is_some() {
+        return views::apply(shard, vec![mutation], deadline).await;
     }
     let target = owner(&node, &mutation.schema, mutation.key.token());
     if target == shard.id() {
@@ -30,9 +34,23 @@ pub async fn apply(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Res
     call.await?
 }
 
-/// Applies mutations, each on the shard that owns it. The mutations of one shard are in its log completely or
-/// not at all. The deadline is as for [`apply`].
+/// Applies mutations, each on the shard that owns it, together with what follows from them to views. The
+/// mutations of one shard are in its log completely or not at all. The deadline is as for [`apply`].
 pub async fn apply_batch(
+    shard: &Shard,
+    mutations: Vec<Mutation>,
+    deadline: Deadline,
+) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    let _write = node.views.begin();
+    if views::are_concerned(&node, &mutations) {
+        return views::apply(shard, mutations, deadline).await;
+    }
+    apply_all(shard, mutations, deadline).await
+}
+
+/// [`apply_batch`] without views.
+pub(super) async fn apply_all(
     shard: &Shard,
     mutations: Vec<Mutation>,
     deadline: Deadline,
@@ -81,8 +99,14 @@ where
     };
     let schema = node.engine.table(command.table)?.schema();
     let target = owner(&node, &schema, key.token());
+    let _write = node.views.begin();
+    if let Some(plans) = node.views.of(command.table) {
+        return views::read_modify_write(shard, target, command, deadline, plans, decide).await;
+    }
     // A task of its own, even if this shard is the owner.
     let call = shard.call(target, shard.current_group(), move |shard| async move {
+        let node = NodeShard::of(&shard)?;
+        let _write = node.views.begin();
         let engine = EngineShard::of(&shard)?;
         deadline.check(&shard)?;
         engine.read_modify_write(&command, |page| decide(&shard, page)).await

@@ -68,7 +68,8 @@ fn open(
     let indexed = command.index.as_ref().and_then(|query| sources.index_reader(spec, query));
     let reader = indexed.unwrap_or_else(|| merged(sources, spec, command.buffered_reverse_bytes_max));
     let filtered = FilterReader::new(reader, wants);
-    let reader = CompactReader::new(filtered, Purge::nothing(now_s), Keep::Live);
+    let reader = CompactReader::new(filtered, Purge::nothing(now_s), Keep::Live)
+        .needing_markers(spec.schema.needs_row_marker());
     OpenRead { schema: spec.schema.clone(), reader, partition: None, is_rest }
 }
 

@@ -1,7 +1,14 @@
 //! Reads: resumes the readers of the previous page, or admits and opens a new read.
 
+<<<<<<< HEAD
 use model::PartitionRange;
 use reader::Tracer;
+=======
+use std::sync::Arc;
+
+use model::{ClusteringRange, Partition, PartitionKey, PartitionRange, Purge, TableId, TableSchema};
+use reader::{CompactReader, Keep, MergeReader, ReadSpec, Tracer, collect_partitions};
+>>>>>>> main
 
 use super::EngineShard;
 use crate::error::EngineError;
@@ -24,6 +31,44 @@ impl EngineShard {
         }
         tally.note(&tracer);
         page
+    }
+
+    /// The stored rows of a partition that a write affects, with the tombstones in force there.
+    pub async fn affected(
+        &self,
+        table: TableId,
+        key: &PartitionKey,
+        change: &Partition,
+    ) -> Result<Partition, EngineError> {
+        let schema = self.table(table)?.schema();
+        self.stored(table, key, affected_ranges(&schema, change)).await
+    }
+
+    /// The stored content of some ranges of a partition, with tombstones and expired cells. The ranges are
+    /// disjoint and rise.
+    pub async fn stored(
+        &self,
+        table: TableId,
+        key: &PartitionKey,
+        ranges: Vec<ClusteringRange>,
+    ) -> Result<Partition, EngineError> {
+        if ranges.is_empty() {
+            return Ok(Partition::default());
+        }
+        let table = self.table(table)?;
+        table.check_readable()?;
+        let schema = table.schema();
+        let partitions = PartitionRange::Key(key.clone());
+        let ranges: Arc<[ClusteringRange]> = ranges.into();
+        let mut command = ReadCommand::new(schema.id, partitions.clone());
+        command.ranges = ranges.clone();
+        let permit = self.admissions.admit(&self.shard, &table, &command).await?;
+        let spec = ReadSpec::new(schema.clone(), partitions).ranges(ranges).permit(Some(permit));
+        let io_class = self.shard.current_group().io_class();
+        let merged = MergeReader::of(&spec, table.readers(&spec, false, io_class));
+        let mut stored = CompactReader::new(merged, Purge::nothing(0), Keep::Needed);
+        let partitions = collect_partitions(&mut stored, &schema, false).await?;
+        Ok(partitions.into_iter().next().map(|(_, partition)| partition).unwrap_or_default())
     }
 
     async fn read_admitted(&self, command: &ReadCommand, trace: Option<Tracer>) -> Result<Page, EngineError> {
@@ -81,4 +126,27 @@ impl EngineShard {
         }
         Ok(page)
     }
+}
+
+/// The ranges of rows that a write affects, disjoint and rising. A write of static columns affects none.
+fn affected_ranges(schema: &TableSchema, change: &Partition) -> Vec<ClusteringRange> {
+    if !change.tombstone.is_live() {
+        return vec![ClusteringRange::all()];
+    }
+    let rows = change.rows().iter().map(|row| ClusteringRange::of_prefix(row.key.clone()));
+    let mut ranges: Vec<ClusteringRange> =
+        rows.chain(change.range_tombstones().ranges().map(|deletion| deletion.range)).collect();
+    ranges.sort_by(|a, b| schema.compare_positions(&a.start, &b.start));
+    let mut disjoint: Vec<ClusteringRange> = vec![];
+    for range in ranges {
+        match disjoint.last_mut() {
+            Some(last) if schema.compare_positions(&range.start, &last.end).is_le() => {
+                if schema.compare_positions(&range.end, &last.end).is_gt() {
+                    last.end = range.end;
+                }
+            }
+            _ => disjoint.push(range),
+        }
+    }
+    disjoint
 }

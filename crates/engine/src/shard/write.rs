@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::broken;
-use model::{Mutation, PartitionRange, codec};
+use model::{Mutation, PartitionKey, PartitionRange, TableId, codec};
 
 use super::EngineShard;
 use crate::commitlog::{Appended, LogError};
 use crate::error::EngineError;
+use crate::partition_locks::PartitionGuard;
 use crate::read::{Page, ReadCommand};
 use crate::table::Table;
 use crate::table::validate::validate;
@@ -56,6 +57,11 @@ impl EngineShard {
         };
         self.scratch.replace(entry);
         Ok((table, appended))
+    }
+
+    /// Takes the lock of a partition of this shard.
+    pub async fn lock_partition(&self, table: TableId, key: PartitionKey) -> PartitionGuard<'_> {
+        self.locks.lock(table, key).await
     }
 
     /// Reads a part of one partition, lets `decide` return the mutations, and applies them. Calls for the

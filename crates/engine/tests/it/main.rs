@@ -28,4 +28,6 @@ mod snapshots;
 mod sub_options;
 mod support;
 mod traced;
+mod views;
+mod views_crash;
 mod work;

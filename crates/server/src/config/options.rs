@@ -233,6 +233,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("unlogged_batch_across_partitions_warn_threshold", &[], |c| Target::Number(&mut c.batches.unlogged_partitions_warn), "An unlogged or counter batch over more partitions is logged at most once a minute, and its client gets a warning."),
     option("compact_tables_enabled", &[], |c| Target::Bool(&mut c.schema.compact_tables_enabled), "Allow CREATE TABLE WITH COMPACT STORAGE."),
     option("drop_compact_storage_enabled", &[("enable_drop_compact_storage", DefaultUnit::Refused)], |c| Target::Bool(&mut c.schema.drop_compact_storage_enabled), "Allow ALTER TABLE … DROP COMPACT STORAGE."),
+    option("materialized_views_enabled", &[("enable_materialized_views", DefaultUnit::Refused)], |c| Target::Bool(&mut c.schema.materialized_views_enabled), "Allow CREATE MATERIALIZED VIEW. Existing views are maintained in any case."),
     option("user_defined_functions_enabled", &[("enable_user_defined_functions", DefaultUnit::Refused)], |c| Target::Bool(&mut c.schema.functions.is_enabled), "Allow user-defined functions and aggregates in Lua, and calls of them. See docs/functions.md."),
     option("user_defined_function_time_limit_ms", &[], |c| Target::Number(&mut c.schema.functions.time_ms), "Limit of the CPU time of one call of a function, in milliseconds. Its shard does nothing else in that time. 0: such a call fails at once."),
     option("user_defined_function_allocation_limit_bytes", &[], |c| Target::Bytes(&mut c.schema.functions.memory_bytes), "Limit of the memory of one call of a function."),

@@ -395,6 +395,7 @@ impl Default for BatchConfig {
 pub struct SchemaConfig {
     pub compact_tables_enabled: bool,
     pub drop_compact_storage_enabled: bool,
+    pub materialized_views_enabled: bool,
     pub functions: FunctionConfig,
 }
 
@@ -403,6 +404,7 @@ impl Default for SchemaConfig {
         Self {
             compact_tables_enabled: true,
             drop_compact_storage_enabled: false,
+            materialized_views_enabled: true,
             functions: FunctionConfig::default(),
         }
     }

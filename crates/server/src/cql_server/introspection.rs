@@ -8,6 +8,7 @@ use catalog::virtual_tables::{Content, content_of};
 use cql::Prepared;
 use cql::system::{
     ClientInfo, GroupInfo, NodeInfo, PreparedInfo, SSTableTask, ShardInside, TableEstimate, TableInfo, Trace,
+    ViewBuildInfo,
 };
 use engine::EngineError;
 use engine::node;
@@ -76,6 +77,16 @@ pub(super) async fn fill_node_info(
         }
         Content::BuiltIndexes | Content::AttachedIndexes => {
             info.unbuilt_indexes = unbuilt_indexes(shard).await?;
+        }
+        Content::BuiltViews | Content::ViewBuilds => {
+            let builds = node::view_builds(shard).await?.into_iter();
+            info.view_builds = builds
+                .map(|build| ViewBuildInfo {
+                    view: build.view,
+                    last_token: build.last_token,
+                    keys_built: build.keys_built,
+                })
+                .collect();
         }
         Content::Caches => info.caches = Caches::of(&node::report(shard).await?).into_list(),
         Content::ThreadPools => info.groups = groups(&node::report(shard).await?),

@@ -220,10 +220,16 @@ fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
 }
 
 fn schema_rules(schema: &SchemaConfig) -> SchemaRules {
-    let SchemaConfig { compact_tables_enabled, drop_compact_storage_enabled, functions: _ } = *schema;
+    let SchemaConfig {
+        compact_tables_enabled,
+        drop_compact_storage_enabled,
+        materialized_views_enabled,
+        functions: _,
+    } = *schema;
     SchemaRules {
         may_create_compact: compact_tables_enabled,
         may_drop_compact_storage: drop_compact_storage_enabled,
+        may_create_views: materialized_views_enabled,
     }
 }
 

@@ -89,8 +89,8 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         passwords: None,
         checks_permissions: false,
         masks_columns: false,
-        scripts: None,
         counts_as_all_replicas: false,
+        scripts: None,
         timeouts: Timeouts {
             read_us: 2_000_000,
             range_us: 4_000_000,
@@ -108,7 +108,6 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         schema_rules: cql::SchemaRules::default(),
         result_limits: cql::ResultLimits { page_bytes, page_tombstones, ..cql::ResultLimits::default() },
         result_bytes_max,
-        scripts: None,
         tombstone_warn_threshold: 0,
     }
 }

@@ -17,6 +17,7 @@ mod name;
 mod selector;
 mod term;
 mod types;
+mod view;
 
 pub use access::{AccessStatement, LevelProperty, Password, ResourceName, RoleOptions};
 pub use ddl::{
@@ -35,6 +36,7 @@ pub use name::{Ident, QualifiedName, Span};
 pub use selector::{CellTime, Selector};
 pub use term::{ArithmeticOp, Literal, LiteralKind, Marker, Term};
 pub use types::{NativeType, TypeName, TypeNode};
+pub use view::{AlterView, CreateView, DropView, rename_column};
 
 /// A statement and its markers.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +67,9 @@ pub enum Statement {
     DropType(DropType),
     CreateIndex(Box<CreateIndex>),
     DropIndex(DropIndex),
+    CreateView(Box<CreateView>),
+    AlterView(AlterView),
+    DropView(DropView),
     CreateFunction(Box<CreateFunction>),
     DropFunction(DropFunction),
     CreateAggregate(Box<CreateAggregate>),

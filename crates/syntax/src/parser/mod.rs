@@ -25,6 +25,7 @@ mod table;
 mod term;
 mod types;
 mod unsupported;
+mod view;
 mod write;
 
 pub(super) use types::KEPT_TYPE_NAMES;

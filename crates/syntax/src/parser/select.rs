@@ -93,7 +93,7 @@ impl Parser<'_> {
         matches!(token.kind, TokenKind::Comma | TokenKind::Keyword(Keyword::From))
     }
 
-    fn selection(&mut self) -> Result<Selection> {
+    pub fn selection(&mut self) -> Result<Selection> {
         if self.eat(TokenKind::Star) {
             return Ok(Selection::All);
         }

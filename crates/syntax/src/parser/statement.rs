@@ -41,6 +41,9 @@ impl Parser<'_> {
         if let Some(statement) = self.create_access()? {
             return Ok(statement);
         }
+        if self.eat_view() {
+            return Ok(Statement::CreateView(Box::new(self.create_view()?)));
+        }
         if self.at_function() {
             return self.create_function_or_aggregate();
         }
@@ -65,6 +68,9 @@ impl Parser<'_> {
         if let Some(statement) = self.alter_access()? {
             return Ok(statement);
         }
+        if self.eat_view() {
+            return Ok(Statement::AlterView(self.alter_view()?));
+        }
         match self.schema_object() {
             Some(SchemaObject::Keyspace) => Ok(Statement::AlterKeyspace(self.alter_keyspace()?)),
             Some(SchemaObject::Table) => Ok(Statement::AlterTable(Box::new(self.alter_table()?))),
@@ -80,6 +86,9 @@ impl Parser<'_> {
         self.advance();
         if let Some(statement) = self.drop_access()? {
             return Ok(statement);
+        }
+        if self.eat_view() {
+            return Ok(Statement::DropView(self.drop_view()?));
         }
         if self.eat_keyword(Keyword::Index) {
             return Ok(Statement::DropIndex(self.drop_index()?));

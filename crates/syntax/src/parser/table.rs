@@ -60,7 +60,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn primary_key(&mut self, start: u32) -> Result<PrimaryKeyDef> {
+    pub fn primary_key(&mut self, start: u32) -> Result<PrimaryKeyDef> {
         self.expect(TokenKind::ParenOpen)?;
         let partition = if self.eat(TokenKind::ParenOpen) {
             let columns = self.comma_separated(Self::ident)?;
@@ -101,7 +101,7 @@ impl Parser<'_> {
         Ok(Mask { function, arguments })
     }
 
-    fn table_property(&mut self, with: &mut TableProperties, properties: &mut Properties) -> Result<()> {
+    pub fn table_property(&mut self, with: &mut TableProperties, properties: &mut Properties) -> Result<()> {
         let start = self.start();
         if self.eat_keywords(Keyword::Compact, Keyword::Storage) {
             with.compact_storage = Some(self.span_from(start));

@@ -7,10 +7,7 @@ use crate::lexer::TokenKind;
 
 /// First words, and the statement's name. A longer beginning must precede its own prefixes.
 const BEGINNINGS: &[(&[K], &str)] = &[
-    (&[K::Create, K::Materialized, K::View], "CREATE MATERIALIZED VIEW"),
     (&[K::Create, K::Trigger], "CREATE TRIGGER"),
-    (&[K::Alter, K::Materialized, K::View], "ALTER MATERIALIZED VIEW"),
-    (&[K::Drop, K::Materialized, K::View], "DROP MATERIALIZED VIEW"),
     (&[K::Drop, K::Trigger], "DROP TRIGGER"),
     (&[K::Drop, K::Identity], "DROP IDENTITY"),
     (&[K::Add, K::Identity], "ADD IDENTITY"),

@@ -100,6 +100,12 @@ fn statements() -> Vec<(&'static str, Vec<Need>, Refusal)> {
         data("CREATE INDEX new ON ks.t (v)", &[P::Alter]),
         data("DROP INDEX ks.known", &[P::Alter]),
         free("DROP INDEX IF EXISTS ks.missing"),
+        data(
+            "CREATE MATERIALIZED VIEW ks.new AS SELECT * FROM ks.t WHERE k IS NOT NULL AND c IS NOT NULL PRIMARY KEY (c, k)",
+            &[P::Alter],
+        ),
+        one("ALTER MATERIALIZED VIEW ks.mv WITH comment = 'x'", P::Alter, Resource::table("ks", "base")),
+        one("DROP MATERIALIZED VIEW ks.mv", P::Alter, Resource::table("ks", "base")),
         one(
             "CREATE FUNCTION ks.new (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return a'",
             P::Create,
@@ -135,6 +141,7 @@ fn statements() -> Vec<(&'static str, Vec<Need>, Refusal)> {
             vec![(P::Modify, ks_t()), (P::Execute, function("f", &["int", "int"]))],
         ),
         free("DROP MATERIALIZED VIEW IF EXISTS ks.missing"),
+        free("DROP TRIGGER IF EXISTS missing ON ks.t"),
         role("CREATE ROLE new", P::Create, Resource::AllRoles),
         role("CREATE USER new", P::Create, Resource::AllRoles),
         role("ALTER ROLE other WITH LOGIN = true", P::Alter, other()),
@@ -209,10 +216,13 @@ fn kind(statement: &Statement) -> usize {
         Statement::DropFunction(_) => 40,
         Statement::CreateAggregate(_) => 41,
         Statement::DropAggregate(_) => 42,
+        Statement::CreateView(_) => 43,
+        Statement::AlterView(_) => 44,
+        Statement::DropView(_) => 45,
     }
 }
 
-const KINDS: usize = 43;
+const KINDS: usize = 46;
 
 /// The catalog of every run.
 fn start() -> Catalog {
@@ -224,6 +234,8 @@ fn start() -> Catalog {
         "CREATE TABLE ks.t2 (k int PRIMARY KEY)",
         "CREATE TABLE ks2.t (k int PRIMARY KEY)",
         "CREATE INDEX known ON ks.t (c)",
+        "CREATE TABLE ks.base (k int PRIMARY KEY, v int)",
+        "CREATE MATERIALIZED VIEW ks.mv AS SELECT * FROM ks.base WHERE k IS NOT NULL PRIMARY KEY (k)",
         "CREATE TYPE ks.ty (a int)",
         "CREATE FUNCTION ks.f (s int, a int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return a'",
         "CREATE FUNCTION ks.free () CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return 1'",

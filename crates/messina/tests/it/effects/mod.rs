@@ -129,6 +129,7 @@ const ROWS: &[Row] = &[
     row("results", "unlogged_batch_across_partitions_warn_threshold", "2", "a warning in the answer"),
     row("results", "compact_tables_enabled", "false", "CREATE TABLE is refused"),
     row("results", "drop_compact_storage_enabled", "true", "ALTER TABLE is applied"),
+    row("results", "materialized_views_enabled", "false", "CREATE MATERIALIZED VIEW is refused"),
     row("results", "user_defined_functions_enabled", "true", "a function is called"),
     row("results", "user_defined_function_time_limit_ms", "0", "a long call fails"),
     row("results", "user_defined_function_allocation_limit_bytes", "20KiB", "a call with large values fails"),

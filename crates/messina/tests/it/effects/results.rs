@@ -120,6 +120,7 @@ fn see_compact_tables(group: &Group) {
     group.sees("drop_compact_storage_enabled", is_applied, format_args!("{answer:?}"));
     assert!(server.stop().0.success());
     see_functions(group);
+    see_views(group);
 }
 
 fn see_functions(group: &Group) {
@@ -144,5 +145,19 @@ fn see_functions(group: &Group) {
     group.sees(options[1], matches!(slow, Response::Error(_)), format_args!("{slow:?}"));
     let large = call("large");
     group.sees(options[2], format!("{large:?}").contains("memory"), format_args!("{large:?}"));
+    assert!(server.stop().0.success());
+}
+
+fn see_views(group: &Group) {
+    let server = group.start("h", &["materialized_views_enabled"], &["--in-memory"]);
+    let mut client = client(&server);
+    client.run("CREATE TABLE ks.t (k int PRIMARY KEY)");
+    let create = "CREATE MATERIALIZED VIEW ks.v AS SELECT * FROM ks.t WHERE k IS NOT NULL PRIMARY KEY (k)";
+    let answer = client.query(create);
+    group.sees(
+        "materialized_views_enabled",
+        matches!(answer, Response::Error(_)),
+        format_args!("{answer:?}"),
+    );
     assert!(server.stop().0.success());
 }

@@ -9,6 +9,7 @@
 //! | [`changes`] | an acknowledged CREATE, ALTER or DROP has happened, and rows belong to the table they were written to |
 //! | [`truncates`] | an acknowledged TRUNCATE leaves nothing, one in flight everything or nothing |
 //! | [`copies`] | an acknowledged snapshot is complete, an acknowledged load is present |
+//! | [`views`] | on one shard, the views of a table have the rows that follow from it |
 //! | [`maintenance`] | nothing: flushes and compactions are in progress when the node is killed |
 
 mod batches;
@@ -19,6 +20,7 @@ mod counters;
 mod maintenance;
 mod rows;
 mod truncates;
+mod views;
 
 use base::rng::Rng;
 
@@ -67,6 +69,7 @@ pub fn all(shards: u32, options: &NodeOptions) -> Vec<Box<dyn Workload>> {
         Box::<changes::Changes>::default(),
         Box::<truncates::Truncates>::default(),
         Box::new(copies::Copies::new(options.clone())),
+        Box::new(views::Views::new(shards)),
         Box::new(maintenance::Maintenance),
     ]
 }
