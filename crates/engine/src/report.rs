@@ -134,11 +134,13 @@ pub struct SSTableReport {
     pub index_bytes: u64,
     /// The newest write, in microseconds since 1970.
     pub max_timestamp_us: i64,
-    /// Tombstones and expiring cells, and how many of them are older than the grace period of the table.
+    /// Tombstones and expiring cells.
     pub tombstones: u64,
+    /// Of these, older than the grace period of the table; an estimate from a histogram.
     pub droppable_tombstones: f64,
     /// Cells of all partitions, estimated from their histogram.
     pub cells: f64,
+    /// Whether a repair has marked it.
     pub is_repaired: bool,
     /// Memory of its bloom filter, of the offsets of compressed chunks, and of all its data that stays in
     /// memory while it is open.
@@ -198,13 +200,15 @@ pub struct TableReport {
     pub false_positives: u64,
     /// Reads of a partition for which a bloom filter ruled out an SSTable.
     pub filter_negatives: u64,
-    /// Live rows and tombstones of the pages read: since the start, and of the last five minutes.
+    /// Live rows and tombstones of the pages read since the start.
     pub slices: Slices,
+    /// Live rows of the pages read in the last five minutes.
     pub live_recently: Recent,
+    /// Tombstones of the pages read in the last five minutes.
     pub dead_recently: Recent,
-    /// Name of the compaction strategy, and the number of SSTables that each of its levels may have; empty if it has
-    /// none.
+    /// Name of the compaction strategy.
     pub strategy: &'static str,
+    /// The number of SSTables that each level of the strategy may have; empty if it has no levels.
     pub level_limits: Vec<u64>,
     /// SSTables that reads did not open, ruled out by bloom filter or tokens, or by their clustering keys.
     pub skipped_by_partition: u64,

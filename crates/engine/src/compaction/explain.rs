@@ -151,7 +151,12 @@ impl Manager {
                 "{free_bytes} bytes are free, less than the space reserve of {reserve_bytes}: flushes wait for jobs"
             ));
         }
-        let running = self.running.of_table(id).iter().map(|running| running.report(self.shard().id(), now_us)).collect();
+        let running = self
+            .running
+            .of_table(id)
+            .iter()
+            .map(|running| running.report(self.shard().id(), now_us))
+            .collect();
         Ok(CompactionExplanation {
             text,
             next: next.map(|(next, _)| next),

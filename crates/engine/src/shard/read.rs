@@ -1,14 +1,9 @@
 //! Reads: resumes the readers of the previous page, or admits and opens a new read.
 
-<<<<<<< HEAD
-use model::PartitionRange;
-use reader::Tracer;
-=======
 use std::sync::Arc;
 
 use model::{ClusteringRange, Partition, PartitionKey, PartitionRange, Purge, TableId, TableSchema};
 use reader::{CompactReader, Keep, MergeReader, ReadSpec, Tracer, collect_partitions};
->>>>>>> main
 
 use super::EngineShard;
 use crate::error::EngineError;

@@ -7,15 +7,10 @@
 //! - `sources`: selects the sources that a read has to open;
 //! - [`parked`], [`open_read`]: reads between two pages;
 //! - [`validate`]: checks that a write can be stored;
-<<<<<<< HEAD
-//! - [`truncation`], [`dropped`], [`lost`]: the marks of a truncate, a drop and a loss on disk;
-//! - [`counters`]: counters, of which [`slices`] are rows and tombstones by page, and [`hot_keys`] the keys used most;
-//!   [`large_data_log`]: log entries about large partitions;
-=======
 //! - [`truncation`], [`dropped`], [`lost`], [`view_mark`]: the marks of a truncate, a drop, a loss and an unbuilt
 //!   view on disk;
-//! - [`counters`]: counters; [`large_data_log`]: log entries about large partitions;
->>>>>>> main
+//! - [`counters`]: counters, of which [`slices`] are rows and tombstones by page, and [`hot_keys`] the keys used
+//!   most; [`large_data_log`]: log entries about large partitions;
 //! - its row cache, the mirror of its SSTables, is in `cache`;
 //! - an attached table ([`Table::attached`]) has its SSTables in another directory and is for reading only.
 //!

@@ -182,9 +182,8 @@ impl ClusterCommand {
             Self::InvalidateRowCache => call.post("/v1/caches/invalidate?cache=rows"),
             Self::InvalidateKeyCache => call.post("/v1/caches/invalidate?cache=keys"),
             Self::ReloadSsl => call.post("/v1/certificates"),
-            Self::StopDaemon => {
-                call.ask("POST", "/v1/stop", |_: CommandResult| "Messina has been asked to stop.\n".to_string())
-            }
+            Self::StopDaemon => call
+                .ask("POST", "/v1/stop", |_: CommandResult| "Messina has been asked to stop.\n".to_string()),
         }
     }
 }

@@ -70,7 +70,9 @@ impl TasksCommand {
                 call.get("/v1/compactions", |all: Compactions| status(&all, id))?
             }
             Self::Abort { id } => {
-                call.ask("POST", &query("/v1/compactions/stop", &[("id", Some(id))]), |_: CommandResult| String::new())
+                call.ask("POST", &query("/v1/compactions/stop", &[("id", Some(id))]), |_: CommandResult| {
+                    String::new()
+                })
             }
             Self::Wait { id } => wait(call, id),
         }

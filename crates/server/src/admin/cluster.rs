@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use engine::node::sampling;
+use engine::node::{self, sampling};
 use engine::report::TableReport;
 use serde::Deserialize;
 use sstable::name::SSTableName;
@@ -162,7 +162,14 @@ pub async fn view_build_status(
     if catalog.keyspace(&query.keyspace).is_none() {
         return Err(ApiError::not_found(format!("there is no keyspace {}", query.keyspace)));
     }
-    Err(ApiError::not_found(format!("there is no view {}.{}", query.keyspace, query.view)))
+    let view = catalog.table(&query.keyspace, &query.view).filter(|table| table.schema.view.is_some());
+    let Some(id) = view.map(|view| view.schema.id) else {
+        return Err(ApiError::not_found(format!("there is no view {}.{}", query.keyspace, query.view)));
+    };
+    let builds = node.engine.ask(0, |shard| async move { node::view_builds(&shard).await }).get().await?;
+    let is_building = builds.iter().any(|build| build.view == id);
+    let status = if is_building { "STARTED" } else { "SUCCESS" };
+    Ok(Json(vec![ViewBuild { host: node.config.address.clone(), status: status.to_string() }]))
 }
 
 #[derive(Deserialize)]

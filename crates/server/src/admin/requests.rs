@@ -225,7 +225,10 @@ pub struct TraceQuery {
     probability: f64,
 }
 
-pub async fn set_trace_probability(State(node): OfNode, Query(query): Query<TraceQuery>) -> Answer<CommandResult> {
+pub async fn set_trace_probability(
+    State(node): OfNode,
+    Query(query): Query<TraceQuery>,
+) -> Answer<CommandResult> {
     let probability = query.probability;
     if !(0.0..=1.0).contains(&probability) {
         return Err(ApiError::bad_request("Trace probability must be between 0 and 1"));

@@ -99,6 +99,6 @@ pub struct CompactionThresholds {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ViewBuild {
     pub host: String,
-    /// `SUCCESS`, `STARTED` or `UNKNOWN`.
+    /// `SUCCESS` or `STARTED`.
     pub status: String,
 }
