@@ -49,7 +49,7 @@ def system_tables():
 
 def page():
     out = ["# Compatibility", "", "<!-- Written by tests/differential/compatibility.py --write; do not edit. -->", "",
-           "What Cassandra 5.0 and ScyllaDB document, line by line, and whether Messina has it. `tests/differential/compatibility.py` executes each line; `tests/differential/run.sh` compares some 3,000 other",
+           "What Cassandra 5.0 and ScyllaDB document, line by line, and whether Messina has it. `./test.sh differential` executes each line, and compares some 3,000 other",
            "statements with a running Cassandra 5.0.9; the differences that stay are listed at the end with their reasons."]
     for title, rows in sections():
         out += ["", f"## {title}", "", "| | | |", "|---|---|---|"]

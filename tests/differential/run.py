@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares Messina with Cassandra 5.0 by statements: rows and their order, metadata, warnings, errors with their texts.
 
-    tests/differential/run.sh                                   the scripts in cases/, then 1,500 random statements of seed 1
+    tests/differential/run.sh                                   the scripts in cases/, then 1,500 random statements of seed 1 (a step of ./test.sh)
     tests/differential/run.sh --statements 100000 --seed 7      a campaign
     tests/differential/run.sh --world 7003                      one world of random statements again; a difference prints this number
     tests/differential/run.sh --script cases/select.cql -v      one script; -v prints every statement with both answers

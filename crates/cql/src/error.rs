@@ -1,6 +1,8 @@
 //! Conversion of errors of the catalog and of this crate to errors of the native protocol.
 
 use catalog::CatalogError;
+use model::TableSchema;
+use model::types::push_identifier;
 use protocol::CqlError;
 
 /// Converts an error of the catalog to the error that the client receives.
@@ -12,6 +14,18 @@ pub fn from_catalog(error: CatalogError) -> CqlError {
         CatalogError::Unauthorized(text) => CqlError::Unauthorized(text),
         CatalogError::Corrupt(text) => CqlError::Server(text),
     }
+}
+
+/// The error for a column that the table does not have. The name is written as CQL.
+pub(crate) fn undefined_column<T>(schema: &TableSchema, name: &str) -> Result<T, CqlError> {
+    let mut written = String::new();
+    push_identifier(&mut written, name);
+    Err(CqlError::Invalid(format!("Undefined column name {written} in table {}", schema.full_name())))
+}
+
+/// Whether it is the error of [`undefined_column`].
+pub(crate) fn is_undefined_column(error: &CqlError) -> bool {
+    matches!(error, CqlError::Invalid(text) if text.starts_with("Undefined column name "))
 }
 
 /// Builds `Err(CqlError::Invalid)` from a format string.

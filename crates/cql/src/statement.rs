@@ -257,7 +257,8 @@ impl Prepared {
                 },
             },
             Plan::Truncate(_) => CqlError::Truncate(
-                "TRUNCATE took longer than truncate_request_timeout; it continues".to_string(),
+                "TRUNCATE took longer than truncate_request_timeout or the timeout of its service level; it continues"
+                    .to_string(),
             ),
             _ => CqlError::ReadTimeout { consistency, received: 0, required: 1, data_present: false },
         }
@@ -280,8 +281,9 @@ impl Prepared {
             Plan::Select(select) => {
                 let select = authorize::visible(select, coordinator)?;
                 let bound = bind(values, &self.markers)?;
-                warnings.extend(select.warning().map(str::to_string));
+                warnings.extend(select.page_warning(&bound, execution));
                 let rows = select::execute(select, coordinator, &bound, execution).await?;
+                warnings.extend(select.warning().map(str::to_string));
                 Ok(Outcome::Rows(rows))
             }
             Plan::Modify(modify) => {

@@ -158,9 +158,9 @@ impl Engine {
         found.ok_or_else(|| EngineError::Invalid(format!("there is no table {keyspace}.{name}")))
     }
 
-    /// Applies a mutation. Completes when the write is durable, as `commitlog_sync` defines it. It has no time
-    /// limit: while memtables or the commit log are full, it waits for flushes, and fails only if they cannot
-    /// go on.
+    /// Applies a mutation. Completes when the write is durable, as `commitlog_sync` defines it. It has no
+    /// time limit: while memtables or the commit log are full, it waits for flushes, and fails only if they
+    /// cannot go on.
     pub fn apply(&self, mutation: Mutation) -> Pending<()> {
         let target = self.sharder.shard_of(mutation.key.token());
         self.ask(target, |shard| async move { node::apply(&shard, mutation, Deadline::NONE).await })

@@ -214,8 +214,8 @@ impl TableSchema {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Whether a row exists only while it has a live row marker, whatever its cells are: in views with a column
-    /// that is not part of the base table's key.
+    /// Whether a row exists only while it has a live row marker, whatever its cells are: in views with a
+    /// column that is not part of the base table's key.
     #[inline]
     pub fn needs_row_marker(&self) -> bool {
         self.view.as_ref().is_some_and(|view| view.added_key.is_some())

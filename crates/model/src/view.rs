@@ -19,10 +19,10 @@
 //! entry, so they are right when the same value comes back with a later timestamp. (A tombstone would delete
 //! cells that are older than it and still belong to the base row.)
 //!
-//! Guarantee (the law in `cql::tests::view_laws`): after any writes in any order, each applied with what it caused,
-//! a read of the view at any time shows the rows that the definition of the view gives for the base table's
-//! final state at that time. It holds for views that some of the writes created entries in twice, because
-//! everything written carries the timestamps of the base table, and merging is idempotent.
+//! Guarantee (the law in `cql::tests::view_laws`): after any writes in any order, each applied with what it
+//! caused, a read of the view at any time shows the rows that the definition of the view gives for the base
+//! table's final state at that time. It holds for views that some of the writes created entries in twice,
+//! because everything written carries the timestamps of the base table, and merging is idempotent.
 //!
 //! Limits: a tombstone that compactions have purged is unknown to both sides. A write with a timestamp older
 //! than a purged tombstone can be visible in one of base table and view only, as in Cassandra.

@@ -191,8 +191,8 @@ impl Input<'_> {
         Ok(first.to_vec())
     }
 
-    /// A count and that many items. A wrong count ends at the end of the bytes, because every item has at least
-    /// one.
+    /// A count and that many items. A wrong count ends at the end of the bytes, because every item has at
+    /// least one.
     fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<T, BadConditions>,

@@ -204,7 +204,7 @@ fn fill<'a>(
         if timestamp_us == i64::MIN {
             let least = i64::MIN + 1;
             return Err(protocol_error(format!(
-                "Out of bound timestamp, must be in [{least}, {}]",
+                "Out of bound timestamp, must be in [{least}, {}] (got {timestamp_us})",
                 i64::MAX
             )));
         }

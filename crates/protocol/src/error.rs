@@ -4,6 +4,8 @@ use std::fmt;
 
 use model::types::TypeError;
 
+use crate::Consistency;
+
 /// Kind of a write, for timeouts and failures. [`WriteKind::name`] returns the protocol's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteKind {
@@ -247,12 +249,10 @@ impl fmt::Display for CqlError {
             | Self::Unauthorized(text)
             | Self::Invalid(text)
             | Self::Config(text) => f.write_str(text),
-            Self::Unavailable { required, alive, .. } => {
-                write!(
-                    f,
-                    "Cannot achieve consistency level: {required} replicas are required, {alive} are alive"
-                )
-            }
+            Self::Unavailable { consistency, .. } => match Consistency::from_code(*consistency) {
+                Some(level) => write!(f, "Cannot achieve consistency level {level}"),
+                None => write!(f, "Cannot achieve consistency level {consistency}"),
+            },
             Self::WriteTimeout { received, required, .. } => {
                 write!(f, "Operation timed out - received only {received} of {required} responses.")
             }

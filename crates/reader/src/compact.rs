@@ -168,8 +168,8 @@ impl<R: Reader, P: PurgePolicy> CompactReader<R, P> {
     }
 
     /// Sets whether a row exists only while it has a live row marker, whatever its cells are
-    /// ([`model::TableSchema::needs_row_marker`]). With [`Keep::Needed`], the cells of a row go together with its
-    /// dead marker.
+    /// ([`model::TableSchema::needs_row_marker`]). With [`Keep::Needed`], the cells of a row go together with
+    /// its dead marker.
     #[must_use]
     pub fn needing_markers(mut self, needs_marker: bool) -> Self {
         self.needs_marker = needs_marker;

@@ -5,10 +5,10 @@
 //!   shards;
 //! - [`ops`]: the operations of a round, as concurrent tasks;
 //! - [`maintenance`]: operations other than reads and writes: loads, rewrites, caches that shrink;
-//! - [`decay`]: files that are damaged between two runs;
+//! - [`corruption`]: files that are damaged between two runs;
 //! - [`client`]: what a client of the node knows: its tables, what was acknowledged, which errors it has a
 //!   reason for;
-//! - [`known`]: the model of one table, and how it decides what must, may and must not be there;
+//! - [`table_model`]: the model of one table, and how it decides what must, may and must not be there;
 //! - [`content`]: what a table shows, and what the model says it should;
 //! - [`reads`]: reads of several pages, from random shards;
 //! - [`registers`]: conditional writes and counters of tasks that compete; their histories:

@@ -27,7 +27,7 @@ pub(crate) fn stored(
     mut options: BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, CatalogError> {
     let Some(class) = options.get("class") else {
-        return configuration!("Missing sub-option 'class' for the 'compaction' option.");
+        return configuration!("Missing sub-option 'class' for the 'compaction' option");
     };
     let class = if class.contains('.') { class.clone() } else { format!("{PACKAGE}{class}") };
     let Some(strategy) = class.strip_prefix(PACKAGE).and_then(StrategySpec::of_class) else {

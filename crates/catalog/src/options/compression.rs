@@ -116,7 +116,7 @@ pub fn compression_from_map(
                 check_kept(name, value)?;
                 kept.insert(name.clone(), value.clone());
             }
-            _ => return configuration!("Unknown compression options: [{name}]"),
+            _ => return configuration!("Unknown compression options {name}"),
         }
     }
     let chunk_bytes = chunk_bytes(get("chunk_length_in_kb"), get("chunk_length_kb"))?;
@@ -171,7 +171,7 @@ fn chunk_bytes(kib: Option<&str>, old_kib: Option<&str>) -> Result<u32, CatalogE
             )
         }
         Ok(kib) => Ok(u32::try_from(kib).expect("compared above") * 1024),
-        Err(_) => configuration!("Invalid value {text} for chunk_length_in_kb"),
+        Err(_) => configuration!("Invalid value for chunk_length_in_kb: {text}"),
     }
 }
 
@@ -324,12 +324,14 @@ mod tests {
         assert!(error(&[class, ("chunk_length_in_kb", "3")]).contains("power of 2"));
         assert!(error(&[class, ("chunk_length_in_kb", "0")]).contains("negative or null"));
         assert!(error(&[class, ("chunk_length_in_kb", "4194304")]).contains("too large (4194304)"));
-        assert!(error(&[class, ("chunk_length_in_kb", "x")]).contains("Invalid value x"));
+        assert!(
+            error(&[class, ("chunk_length_in_kb", "x")]).contains("Invalid value for chunk_length_in_kb: x")
+        );
         assert!(error(&[class, ("chunk_length_in_kb", "4"), ("chunk_length_kb", "4")]).contains("already"));
         assert!(error(&[class, ("sstable_compression", "")]).contains("already specified"));
         assert!(error(&[class, ("enabled", "false")]).contains("no other options"));
         assert!(error(&[class, ("enabled", "maybe")]).contains("Invalid value maybe"));
-        assert!(error(&[class, ("compression_level", "9")]).contains("options: [compression_level]"));
+        assert!(error(&[class, ("compression_level", "9")]).contains("options compression_level"));
         assert!(
             error(&[("class", "ZstdCompressor"), ("compression_level", "23")]).contains("=23 is invalid")
         );

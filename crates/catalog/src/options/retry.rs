@@ -16,8 +16,17 @@ pub(crate) fn checked(option: &str, text: &str) -> Result<String, CatalogError> 
     };
     match normal {
         Some(normal) => Ok(normal),
+        None if is_number(&upper, &["PERCENTILE", "P"]) => configuration!(
+            "Invalid value {text} for PERCENTILE option '{option}': must be between (0.0 and 100.0)"
+        ),
         None => configuration!("Invalid value {text} for option '{option}'"),
     }
+}
+
+/// Whether the text is a number with one of the suffixes.
+fn is_number(text: &str, suffixes: &[&str]) -> bool {
+    let digits = suffixes.iter().find_map(|suffix| text.strip_suffix(suffix));
+    digits.is_some_and(|digits| number(digits.trim_end()).is_some())
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -76,7 +85,14 @@ mod tests {
             ["", "p", "ms", "0p", "100p", "-1ms", "1e3ms", "infms", "min(1p,2p)", "max(1ms)", "99", "MIN"]
         {
             let error = checked("additional_write_policy", text).unwrap_err().to_string();
-            assert_eq!(error, format!("Invalid value {text} for option 'additional_write_policy'"));
+            let expect = match text {
+                "0p" | "100p" => format!(
+                    "Invalid value {text} for PERCENTILE option 'additional_write_policy': must be between (0.0 and \
+                     100.0)"
+                ),
+                _ => format!("Invalid value {text} for option 'additional_write_policy'"),
+            };
+            assert_eq!(error, expect);
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Codec, Compression, TableOptions};
+use model::{Codec, Compression, CqlType, TableOptions};
 
 use crate::error::{CatalogError, configuration};
 use crate::options::column_mask::ColumnMask;
@@ -100,13 +100,17 @@ impl TableSettings {
                 "enabled" => matches!(upper.as_str(), "TRUE" | "FALSE"),
                 _ => {
                     return configuration!(
-                        "Invalid caching sub-options {key}: only 'keys', 'rows_per_partition' and 'enabled' are \
-                         allowed"
+                        "Invalid caching sub-options [{key}]: only 'keys' and 'rows_per_partition' are allowed"
                     );
                 }
             };
             if !allowed {
-                return configuration!("Invalid value '{value}' for caching sub-option '{key}'");
+                let allowed = match key.as_str() {
+                    "keys" => "only 'ALL' and 'NONE' are allowed",
+                    "rows_per_partition" => "only 'ALL', 'NONE', and integer values are allowed",
+                    _ => "only 'true' and 'false' are allowed",
+                };
+                return configuration!("Invalid value '{value}' for caching sub-option '{key}': {allowed}");
             }
             *value = upper;
         }
@@ -217,8 +221,8 @@ pub(crate) fn check_options(options: &TableOptions, has_counters: bool) -> Resul
     compression.as_ref().map_or(Ok(()), check_compression)?;
     if !(*fp_chance > MIN_BLOOM_FILTER_FP_CHANCE && *fp_chance <= 1.0) {
         return configuration!(
-            "bloom_filter_fp_chance must be larger than {MIN_BLOOM_FILTER_FP_CHANCE:?} and less than or equal \
-             to 1.0 (got {fp_chance:?})"
+            "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to 1.0 (got {})",
+            CqlType::Double.text_of(&fp_chance.to_be_bytes())
         );
     }
     if !(0.0..=1.0).contains(crc_check_chance) {
@@ -270,7 +274,7 @@ mod tests {
             check_options(&options, true).unwrap_err().to_string()
         };
         assert!(error(&|o| o.bloom_filter_fp_chance = f64::NAN).contains("(got NaN)"));
-        assert!(error(&|o| o.bloom_filter_fp_chance = 0.0).contains("larger than 6.71e-5"));
+        assert!(error(&|o| o.bloom_filter_fp_chance = 0.0).contains("larger than 6.71E-5"));
         assert!(error(&|o| o.crc_check_chance = 1.5).contains("crc_check_chance"));
         assert!(error(&|o| o.default_ttl_s = 1).contains("counters"));
         assert!(error(&|o| o.default_ttl_s = MAX_TTL_S + 1).contains("less than or equal to 630720000"));
@@ -288,7 +292,7 @@ mod tests {
             settings.checked().unwrap_err().to_string()
         };
         assert!(error(&|s| s.compaction.clear()).contains("'class' for the 'compaction'"));
-        assert!(error(&|s| s.caching = map(&[("rows", "7")])).contains("sub-options rows"));
+        assert!(error(&|s| s.caching = map(&[("rows", "7")])).contains("sub-options [rows]"));
         assert!(error(&|s| s.speculative_retry = "soon".into()).contains("Invalid value soon"));
         assert!(error(&|s| s.others = map(&[("colour", "1")])).contains("'colour' is not an option"));
         assert!(error(&|s| s.read_repair = "maybe".into()).contains("MAYBE"));

@@ -239,8 +239,8 @@ impl Catalog {
         Ok((Self::from_entries(keyspaces, access), changes))
     }
 
-    /// Creates a table, or a view of a table of the same keyspace. The id of the schema must not be used by any
-    /// table.
+    /// Creates a table, or a view of a table of the same keyspace. The id of the schema must not be used by
+    /// any table.
     pub fn create_table(&self, schema: Arc<TableSchema>, settings: TableSettings) -> Changed {
         refuse_system(&schema.keyspace)?;
         let mut entry = self.expect_keyspace(&schema.keyspace)?.clone();

@@ -184,8 +184,10 @@ fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals)
         .iter()
         .map(|(name, bytes)| format!("{}: 0x{}", quoted(name), hex(bytes)))
         .collect();
+    let or_true = |name: &str| settings.others.get(name).cloned().unwrap_or_else(|| "true".to_string());
     for (name, value) in [
         ("additional_write_policy", quoted(&settings.additional_write_policy)),
+        ("allow_auto_snapshot", or_true("allow_auto_snapshot")),
         ("bloom_filter_fp_chance", double(options.bloom_filter_fp_chance)),
         ("caching", map_literal(&settings.caching)),
         ("cdc", settings.others.get("cdc").cloned().unwrap_or_else(|| settings.cdc.to_string())),
@@ -197,6 +199,7 @@ fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals)
         ("default_time_to_live", options.default_ttl_s.to_string()),
         ("extensions", format!("{{{}}}", extensions.join(", "))),
         ("gc_grace_seconds", options.gc_grace_s.to_string()),
+        ("incremental_backups", or_true("incremental_backups")),
         ("max_index_interval", options.max_index_interval.to_string()),
         ("memtable_flush_period_in_ms", options.memtable_flush_period_ms.to_string()),
         ("min_index_interval", options.min_index_interval.to_string()),
@@ -208,7 +211,10 @@ fn options(schema: &TableSchema, settings: &TableSettings, internals: Internals)
             out.push(format!("{name} = {value}"));
         }
     }
-    let others = settings.others.iter().filter(|(name, _)| *name != "cdc");
+    let others = settings
+        .others
+        .iter()
+        .filter(|(name, _)| !["cdc", "allow_auto_snapshot", "incremental_backups"].contains(&name.as_str()));
     out.extend(others.map(|(name, value)| format!("{name} = {value}")));
     out
 }

@@ -197,7 +197,7 @@ fn check_network_topology(replication: &BTreeMap<String, String>) -> Result<(), 
 fn check_factor(factor: &str) -> Result<(), CatalogError> {
     match factor.parse::<i32>() {
         Ok(0..) => Ok(()),
-        Ok(_) => configuration!("Replication factor must be non-negative; found {factor}"),
+        Ok(_) => configuration!("Replication factor must be non-negative, found {factor}"),
         Err(_) => configuration!("Replication factor must be numeric; found {factor}"),
     }
 }

@@ -318,7 +318,7 @@ fn check_same(loaded: &Catalog, expect: &Catalog, what: &str) {
 fn what_is_written_is_read_back_step_by_step() {
     let mut done = [0; KINDS as usize];
     let mut dropped_columns = 0;
-    for seed in 0..300 {
+    for seed in 0..450 {
         let mut rng = Rng::new(seed);
         let mut store = Store::default();
         let mut catalog = Catalog::empty();

@@ -29,7 +29,7 @@ pub(super) fn change(properties: &[LevelProperty]) -> Result<LevelChange, CqlErr
 
 fn timeout_ms(value: &Literal) -> Result<u64, CqlError> {
     let duration = match (value.kind, Duration::parse(&value.text)) {
-        (LiteralKind::Duration, Some(duration)) => duration,
+        (LiteralKind::Duration, Ok(duration)) => duration,
         _ => return invalid!("Invalid timeout {}: expected a duration, as 50ms", value.text),
     };
     if duration.months != 0 || duration.days != 0 {

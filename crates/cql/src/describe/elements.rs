@@ -60,22 +60,34 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Returns the keyspace, its types, functions, aggregates, tables, indexes and views, in an order in which they
-/// can be created.
+/// Returns the keyspace, its types, functions, aggregates, tables, indexes and views, in an order in which
+/// they can be created.
 pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> Vec<Element<'a>> {
     let mut elements = vec![Element::Keyspace(keyspace)];
     elements.extend(types_in_order(catalog, &keyspace.name).into_iter().map(Element::Type));
     elements.extend(catalog.functions(&keyspace.name).map(|function| Element::Function(function)));
     elements.extend(catalog.aggregates(&keyspace.name).map(|aggregate| Element::Aggregate(aggregate)));
-    let tables = catalog.tables(&keyspace.name).filter(|table| table.schema.view.is_none());
+    let tables = tables_in_order(catalog, &keyspace.name).into_iter();
     elements.extend(tables.flat_map(|table| of_table(catalog, table)));
     elements
 }
 
-/// Returns the table, its indexes and its views, each sorted by name.
+/// Sorts tables by name without regard to case, as Cassandra sorts; without views.
+pub(super) fn tables_in_order<'a>(catalog: &'a Catalog, keyspace: &str) -> Vec<&'a Table> {
+    let tables = catalog.tables(keyspace).filter(|table| table.schema.view.is_none());
+    let mut tables: Vec<&Table> = tables.map(|table| &**table).collect();
+    tables.sort_by_cached_key(|table| table.schema.name.to_lowercase());
+    tables
+}
+
+/// Returns the table, its indexes and its views, each sorted by name without regard to case.
 pub(super) fn of_table<'a>(catalog: &'a Catalog, table: &'a Table) -> Vec<Element<'a>> {
-    let indexes = table.schema.indexes.iter().map(|index| Element::Index(table, index));
-    let views = catalog.views_of(&table.schema).map(|view| Element::View(view));
+    let mut indexes: Vec<_> = table.schema.indexes.iter().collect();
+    indexes.sort_by_cached_key(|index| index.name.to_lowercase());
+    let indexes = indexes.into_iter().map(|index| Element::Index(table, index));
+    let mut views: Vec<_> = catalog.views_of(&table.schema).collect();
+    views.sort_by_cached_key(|view| view.schema.name.to_lowercase());
+    let views = views.into_iter().map(|view| Element::View(view));
     std::iter::once(Element::Table(table)).chain(indexes).chain(views).collect()
 }
 

@@ -8,8 +8,6 @@ mod elements;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use catalog::{Catalog, Internals, Keyspace, Table, is_system_keyspace};
 use elements::Element;
 use model::CqlType;
@@ -38,11 +36,9 @@ pub fn describe(
         DescribeTarget::Keyspaces => {
             Ok(elements::names(&catalog.keyspaces().map(Element::Keyspace).collect::<Vec<_>>()))
         }
-        DescribeTarget::Tables => {
-            let is_table = |table: &&Arc<Table>| table.schema.view.is_none();
-            let tables = |keyspace| catalog.tables(keyspace).filter(is_table);
-            scope.list(|keyspace| tables(keyspace).map(|table| Element::Table(table)).collect())
-        }
+        DescribeTarget::Tables => scope.list(|keyspace| {
+            elements::tables_in_order(catalog, keyspace).into_iter().map(Element::Table).collect()
+        }),
         DescribeTarget::Types => {
             scope.list(|keyspace| catalog.types(keyspace).map(|user| Element::Type(user)).collect())
         }

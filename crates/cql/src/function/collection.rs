@@ -1,7 +1,7 @@
 //! Functions of collections and vectors. Source: Cassandra 5.0 `CollectionFcts.java`, `VectorFcts.java`.
 
-use model::CqlType;
 use model::types::{CollectionBuilder, CollectionIter, MapIter, VectorIter};
+use model::{CqlType, IndexDefinition};
 use protocol::CqlError;
 
 use super::aggregate::Aggregate;
@@ -116,6 +116,65 @@ pub fn check_similarity(name: &str, args: &[Arg<'_>], types: &[Option<CqlType>])
     }
 }
 
+/// Largest absolute value of an element of a vector that is indexed or searched, as in Cassandra.
+const ELEMENT_MAX: f32 = 1e17;
+
+/// A measure of the similarity of two vectors; larger is more similar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Similarity {
+    Cosine,
+    Euclidean,
+    DotProduct,
+}
+
+impl Similarity {
+    /// The measure of this name in an index's options, in any case.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "cosine" => Self::Cosine,
+            "euclidean" => Self::Euclidean,
+            "dot_product" => Self::DotProduct,
+            _ => return None,
+        })
+    }
+
+    /// The measure that an index of vectors uses.
+    pub fn of_index(index: &IndexDefinition) -> Self {
+        let option = index.options.iter().find(|(name, _)| name == "similarity_function");
+        option.and_then(|(_, name)| Self::named(name)).unwrap_or(Self::Cosine)
+    }
+
+    /// Checks a vector that is to be indexed or searched.
+    ///
+    /// # Errors
+    /// An element is not finite or larger than Cassandra allows, or cosines of a vector of zeros are wanted.
+    pub fn check(self, vector: &[f32]) -> Result<(), CqlError> {
+        for (at, value) in vector.iter().enumerate() {
+            let text = || CqlType::Float.text_of(&value.to_be_bytes());
+            if !value.is_finite() {
+                return invalid!("non-finite value at vector[{at}]={}", text());
+            }
+            if value.abs() > ELEMENT_MAX {
+                return invalid!("Out-of-bounds value at vector[{at}]={}", text());
+            }
+        }
+        if self == Self::Cosine && vector.iter().all(|value| *value == 0.0) {
+            return invalid!("Zero vectors cannot be indexed or queried with cosine similarity");
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// The cosine of a vector of zeros.
+    pub fn of(self, a: &[f32], b: &[f32]) -> Result<f32, CqlError> {
+        match self {
+            Self::Cosine => cosine(a, b),
+            Self::Euclidean => euclidean(a, b),
+            Self::DotProduct => dot_product(a, b),
+        }
+    }
+}
+
 fn similarity(name: &str, vector: &CqlType) -> Signature {
     let measure = match name {
         "similarity_cosine" => cosine,
@@ -130,7 +189,8 @@ fn similarity(name: &str, vector: &CqlType) -> Signature {
     })
 }
 
-fn floats_of(bytes: &[u8], dimension: u32) -> Result<Vec<f32>, CqlError> {
+/// The elements of a serialized vector of floats.
+pub fn floats_of(bytes: &[u8], dimension: u32) -> Result<Vec<f32>, CqlError> {
     let each = |element: Result<&[u8], _>| match <[u8; 4]>::try_from(element?) {
         Ok(bytes) => Ok(f32::from_be_bytes(bytes)),
         Err(_) => invalid!("a vector of floats has elements of four bytes"),

@@ -46,6 +46,7 @@ use model::CqlType;
 
 pub use aggregate::{Accumulator, Aggregate};
 pub use arithmetic::{is_string, of_column};
+pub use collection::{Similarity, floats_of};
 pub use mask::Masker;
 pub use number::is_numeric;
 pub use resolve::Arg;

@@ -5,6 +5,7 @@ use model::types::UserType;
 use protocol::CqlError;
 use syntax::{Literal, LiteralKind, Term};
 
+use super::resolve::{Arg, Fit};
 use crate::error::invalid;
 use crate::term::{Expr, Planner, SELECTION, is_assignable, literal_bytes, literal_type};
 
@@ -37,7 +38,9 @@ impl Planner<'_> {
                 CqlType::Set { .. } | CqlType::Map { .. } | CqlType::Tuple(_) | CqlType::Udt { .. } => {
                     invalid!("Unexpected receiver type '{}'; only list and vector are expected", ty.to_cql())
                 }
-                _ => invalid!("Invalid list literal for {name} of type {}", ty.to_cql()),
+                _ => {
+                    invalid!("Unexpected receiver type '{}'; only list and vector are expected", ty.to_cql())
+                }
             },
             Term::Set { elements, .. } => match ty {
                 CqlType::Set { element, .. } => {
@@ -97,16 +100,15 @@ impl Planner<'_> {
                 }
                 // Parentheses around a single term.
                 _ if elements.len() == 1 => self.term(&elements[0], name, ty),
-                _ => invalid!("Invalid tuple literal for {name} of type {}", ty.to_cql()),
+                _ => invalid!("Invalid tuple type literal for {name} of type {}", ty.to_cql()),
             },
             Term::Hint { ty: hint, term, .. } => {
                 let hinted = self.resolve_type(hint)?;
+                if Arg::of(term).fits(self, &hinted)? == Fit::No {
+                    return invalid!("Cannot cast value {term} to type {hint}");
+                }
                 if !is_assignable(ty, &hinted) {
-                    return invalid!(
-                        "Cannot assign value of type {} to {name} of type {}",
-                        hinted.to_cql(),
-                        ty.to_cql()
-                    );
+                    return invalid!("Cannot assign value ({hint}){term} to {name} of type {}", ty.to_cql());
                 }
                 self.term(term, name, &hinted)
             }

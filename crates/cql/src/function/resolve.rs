@@ -87,6 +87,10 @@ fn fit(planner: &Planner<'_>, term: &Term, ty: &CqlType) -> Result<Fit, CqlError
         (Term::Tuple { elements, .. }, ty) if elements.len() == 1 && !matches!(ty, CqlType::Tuple(_)) => {
             fit(planner, &elements[0], ty)?
         }
+        (Term::Tuple { elements, .. }, CqlType::Tuple(components)) if elements.len() <= components.len() => {
+            let fits = elements.iter().zip(components.iter()).map(|(element, ty)| fit(planner, element, ty));
+            all(fits.collect::<Result<Vec<_>, _>>()?).min(Fit::Weak)
+        }
         (Term::List { elements, .. }, CqlType::List { element, .. }) => each(elements, element)?,
         (Term::List { elements, .. }, CqlType::Vector { element, dimension })
             if elements.len() == *dimension as usize =>
@@ -146,7 +150,7 @@ impl Signature {
 
     fn describe(&self) -> String {
         let args: Vec<String> = self.args.iter().map(CqlType::to_cql).collect();
-        format!("{} : ({}) -> {}", self.name, args.join(", "), self.result.to_cql())
+        format!("{} : ({}) -> {}", full_name(&self.name), args.join(", "), self.result.to_cql())
     }
 }
 

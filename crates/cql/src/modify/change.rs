@@ -15,7 +15,7 @@ use super::json::{self, Assigned, BoundText};
 use super::operation::{self, Operation, OperationKind};
 use super::target::{Named, Target};
 use super::using::Using;
-use crate::error::invalid;
+use crate::error::{invalid, undefined_column};
 use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
 use crate::term::{Expr, Planner};
 
@@ -384,6 +384,6 @@ fn is_key(schema: &TableSchema, name: &str) -> bool {
 fn column_of<'s>(schema: &'s TableSchema, name: &str) -> Result<&'s Column, CqlError> {
     match schema.defined_column(name) {
         Some(column) => Ok(column),
-        None => invalid!("Undefined column name {name} in table {}", schema.full_name()),
+        None => undefined_column(schema, name),
     }
 }

@@ -15,7 +15,7 @@ use syntax::{self, CompareOp, ConditionTest, Conditions, InValues, RelationTarge
 
 use super::existing;
 use super::write::RowAt;
-use crate::error::invalid;
+use crate::error::{invalid, undefined_column};
 use crate::restriction::{self, LikePattern};
 use crate::term::{Env, Expr, Planner, Value};
 
@@ -106,7 +106,7 @@ fn one(
         return invalid!("PRIMARY KEY column '{name}' cannot have IF conditions");
     }
     let Some(column) = schema.defined_column(name) else {
-        return invalid!("Undefined column name {name} in table {}", schema.full_name());
+        return undefined_column(schema, name);
     };
     let (part, part_name, ty) = match &condition.target {
         RelationTarget::Element { key, .. } => match column.ty.without_reversed() {
@@ -174,6 +174,15 @@ fn one(
         }
     };
     Ok(ColumnCondition { column: column.clone(), part, test })
+}
+
+fn collection_kind(ty: &CqlType) -> Option<&'static str> {
+    match ty {
+        CqlType::List { .. } => Some("list"),
+        CqlType::Set { .. } => Some("set"),
+        CqlType::Map { .. } => Some("map"),
+        _ => None,
+    }
 }
 
 /// Returns the name and the type of the operand of CONTAINS or CONTAINS KEY.
@@ -303,6 +312,16 @@ impl Comparison {
                 if value.is_none() && !matches!(op, CompareOp::Eq | CompareOp::NotEq) {
                     return invalid!("Invalid comparison with null for operator \"{op}\"");
                 }
+                if ty.is_multi_cell()
+                    && matches!(
+                        op,
+                        CompareOp::Less | CompareOp::LessEq | CompareOp::Greater | CompareOp::GreaterEq
+                    )
+                    && let Some(kind) = collection_kind(&ty)
+                    && value.as_ref().is_some_and(|bytes| bytes.len() <= 4)
+                {
+                    return invalid!("Invalid comparison with an empty {kind} for operator \"{op}\"");
+                }
                 if let (CompareOp::Like, Some(pattern)) = (op, &value) {
                     LikePattern::new(pattern)?;
                 }
@@ -358,15 +377,7 @@ impl Comparison {
                 return matches!(self.op, CompareOp::Eq | CompareOp::LessEq | CompareOp::GreaterEq);
             }
             (Some(existing), Some(wanted)) => (existing, wanted),
-            // Null is less than a value only for collections, where null is the empty collection.
-            (None, Some(_)) => {
-                return self.op == CompareOp::NotEq
-                    || is_collection && matches!(self.op, CompareOp::Less | CompareOp::LessEq);
-            }
-            (Some(_), None) => {
-                return self.op == CompareOp::NotEq
-                    || is_collection && matches!(self.op, CompareOp::Greater | CompareOp::GreaterEq);
-            }
+            (None, Some(_)) | (Some(_), None) => return self.op == CompareOp::NotEq,
         };
         let order = self.ty.compare(existing, wanted);
         match self.op {

@@ -11,6 +11,7 @@ use model::{
 use protocol::CqlError;
 
 use crate::error::invalid;
+use crate::function::{Similarity, floats_of};
 
 /// A value of this size or more cannot be indexed by an index that is not storage-attached.
 const VALUE_BYTES_MAX: usize = u16::MAX as usize;
@@ -22,7 +23,7 @@ const TERM_FAIL_BYTES: usize = 8192;
 /// Checks the values of a write against the indexes of its table.
 ///
 /// # Errors
-/// A value is too long for an index.
+/// A value is too long for an index, or a vector cannot be compared with others.
 pub(super) fn check(mutation: &Mutation, warnings: &mut Vec<String>) -> Result<(), CqlError> {
     let schema = &*mutation.schema;
     for index in &schema.indexes {
@@ -32,10 +33,26 @@ pub(super) fn check(mutation: &Mutation, warnings: &mut Vec<String>) -> Result<(
         let rows = partition.rows().iter().map(|row| &row.row);
         for row in std::iter::once(&partition.static_row).chain(rows) {
             longest = longest.max(longest_value(schema, index, row));
+            check_vector(schema, index, row)?;
         }
         check_length(schema, index, terms.term_type(), longest, warnings)?;
     }
     Ok(())
+}
+
+/// Refuses vectors that cannot be compared with the index's measure.
+fn check_vector(schema: &TableSchema, index: &IndexDefinition, row: &Row) -> Result<(), CqlError> {
+    let Some(column) = schema.column_named(&index.column) else { return Ok(()) };
+    if !index.is_of_vectors(&column.ty) {
+        return Ok(());
+    }
+    let CqlType::Vector { dimension, .. } = column.ty.without_reversed() else { return Ok(()) };
+    match row.cell(column.id) {
+        Some(ColumnData::Simple(cell)) if !cell.is_tombstone() => {
+            Similarity::of_index(index).check(&floats_of(&cell.value, *dimension)?)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Length of the longest indexed value of a row in bytes. Values of keys are limited elsewhere.
@@ -78,17 +95,24 @@ fn check_length(
     }
     let is_whole = !matches!(term_type, CqlType::Text | CqlType::Ascii) && index.part != IndexPart::Entries;
     let guardrail = if is_whole { "sai_frozen_term_size" } else { "sai_string_term_size" };
+    let is_vector = matches!(term_type.without_reversed(), CqlType::Vector { .. });
+    let guardrail = if is_vector { "sai_vector_term_size" } else { guardrail };
+    let (warn_bytes, fail_bytes) = if is_vector {
+        (16 * TERM_WARN_BYTES, 4 * TERM_FAIL_BYTES)
+    } else {
+        (TERM_WARN_BYTES, TERM_FAIL_BYTES)
+    };
     let text = |kind: &str, threshold: usize| {
         format!(
             "Guardrail {guardrail} violated: Value of column '{}' has size {bytes}, this exceeds the {kind} threshold of {threshold}.",
             index.column
         )
     };
-    if bytes > TERM_FAIL_BYTES {
-        return Err(CqlError::Invalid(text("failure", TERM_FAIL_BYTES)));
+    if bytes > fail_bytes {
+        return Err(CqlError::Invalid(text("failure", fail_bytes)));
     }
-    if bytes > TERM_WARN_BYTES {
-        warnings.push(text("warning", TERM_WARN_BYTES));
+    if bytes > warn_bytes {
+        warnings.push(text("warning", warn_bytes));
     }
     Ok(())
 }

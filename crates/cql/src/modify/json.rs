@@ -60,6 +60,7 @@ pub fn prepare(
         }
         Term::Literal(literal) if literal.kind == LiteralKind::String => {
             let values = values_of(&literal.text, &columns, default_unset)?;
+            check_keys(schema, &columns, &values)?;
             let expr = |value| match value {
                 ColumnValue::Bytes(bytes) => Some(Expr::constant(&bytes)),
                 ColumnValue::Null => Some(Expr::NULL),
@@ -105,6 +106,20 @@ pub fn extended<'v>(bound: &[Value<'v>], values: &'v [ColumnValue]) -> Vec<Value
     bound.iter().copied().chain(values).collect()
 }
 
+/// With DEFAULT UNSET, the text must name the whole primary key, also if it sets static columns only.
+fn check_keys(
+    schema: &TableSchema,
+    columns: &[(String, CqlType)],
+    values: &[ColumnValue],
+) -> Result<(), CqlError> {
+    let keys = schema.partition_key.len() + schema.defined_clustering().len();
+    let mut keys = columns.iter().zip(values).take(keys);
+    match keys.find(|(_, value)| **value == ColumnValue::Unset) {
+        Some(((name, _), _)) => invalid!("Invalid unset value for column {name}"),
+        None => Ok(()),
+    }
+}
+
 fn values_of(
     text: &str,
     columns: &[(String, CqlType)],
@@ -134,6 +149,10 @@ fn values_of(
             Json::Null => ColumnValue::Null,
             json => match columns[at].1.bytes_of_json(&json) {
                 Ok(bytes) => ColumnValue::Bytes(bytes),
+                // Cassandra does not name the column of a duration that cannot be parsed.
+                Err(error) if columns[at].1 == CqlType::Duration && matches!(json, Json::String(_)) => {
+                    return invalid!("{error}");
+                }
                 Err(error) => return invalid!("Error decoding JSON value for {name}: {error}"),
             },
         };

@@ -191,12 +191,15 @@ pub fn assign(
             CqlType::List { multi_cell: true, .. } => {
                 Ok(OperationKind::Prepend(planner.term(value, name, ty)?))
             }
-            CqlType::List { .. } => refuse("frozen list"),
+            // Cassandra prints the operation with a minus.
+            CqlType::List { .. } => {
+                invalid!("Invalid operation ({name} = {value} - {name}) for frozen list column {name}")
+            }
             // `c = 1 + c` and `s = {1} + s` mean the same as with swapped operands.
             CqlType::Counter => {
                 Ok(OperationKind::Count { delta: planner.term(value, name, ty)?, subtract: false })
             }
-            _ => refuse("non list"),
+            _ => invalid!("Invalid operation ({name} = {value} - {name}) for non list column {name}"),
         },
     }
 }

@@ -359,8 +359,7 @@ fn many_cells(
         OperationKind::Count { delta, subtract } => {
             let bytes = match delta.evaluate(env)? {
                 Value::Unset => return Ok(()),
-                Value::Null if *subtract => return invalid!("Invalid null value for counter decrement"),
-                Value::Null => return invalid!("Invalid null value for counter increment"),
+                Value::Null => return invalid!("Invalid null value for counter increment/decrement"),
                 Value::Bytes(bytes) => bytes,
             };
             let Ok(delta) = <[u8; 8]>::try_from(&*bytes).map(i64::from_be_bytes) else {

@@ -144,7 +144,7 @@ impl ClusteringRestriction {
         for restriction in &self.restrictions {
             let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
             let choices = match &restriction.test {
-                Test::Eq(terms) => vec![terms.evaluate(env, &names)?],
+                Test::Eq(terms) => vec![terms.evaluate_fixed(env, &names)?],
                 Test::In(terms) => terms.evaluate(env, &names)?,
                 _ => break,
             };

@@ -3,7 +3,7 @@
 use model::{Column, ColumnId, ColumnKind, CqlType, TableSchema};
 use protocol::CqlError;
 
-use crate::error::invalid;
+use crate::error::undefined_column;
 
 /// Reference to a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +42,7 @@ impl ColumnRef {
                 Err(CqlError::Unauthorized(text))
             }
             Some(column) => Ok(Self::of(column)),
-            None => invalid!("Undefined column name {name} in table {}", schema.full_name()),
+            None => undefined_column(schema, name),
         }
     }
 

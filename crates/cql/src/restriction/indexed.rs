@@ -231,6 +231,9 @@ fn is_enough(
 /// Whether the index answers the restriction: returns the position of the index's column in it.
 fn supports(schema: &TableSchema, index: &IndexTerms, restriction: &Restriction) -> Option<usize> {
     let definition = index.index();
+    if definition.is_of_vectors(index.term_type()) {
+        return None;
+    }
     let column = |column: &ColumnRef| column.name(schema) == definition.column;
     let at = restriction.columns.iter().position(column)?;
     let ty = restriction.columns[at].ty(schema);

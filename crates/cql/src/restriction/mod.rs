@@ -90,6 +90,8 @@ pub struct Restrictions {
     pub filters: Filters,
     /// The statement uses secondary indexes, at least one of which answers a restriction.
     indexed: Option<IndexedRestrictions>,
+    /// Whether there are restrictions that neither keys, ranges of rows nor one group of indexes test.
+    filters_rows: bool,
     needs_filtering: bool,
     /// Whether rows are named by the first clustering columns alone: UPDATE of a dense table.
     pub names_partial_keys: bool,
@@ -159,6 +161,7 @@ impl Restrictions {
         // tested. The restrictions that indexes and filters test are collected in `tested`.
         let mut uses_index = has_index && (is_without_keys || !rest.is_empty());
         let is_key_range = is_without_keys || with_token || !rest.is_empty();
+        let filters_by_in = rest.iter().any(|restriction| matches!(restriction.test, Test::In(_)));
         let mut tested = rest.clone();
         let others = std::mem::replace(&mut filters, rest);
 
@@ -174,6 +177,17 @@ impl Restrictions {
             };
         }
         let (ranges, rest) = clustering::split(clustering);
+        if rules.statement == StatementKind::Update && !rest.is_empty() && !schema.is_dense() {
+            let given: Vec<ColumnRef> =
+                ranges.iter().chain(&rest).flat_map(|one| one.columns.clone()).collect();
+            let missing = schema.clustering.iter().enumerate().filter_map(|(at, column)| {
+                (!given.contains(&ColumnRef::Clustering(at))).then_some(column.name.as_str())
+            });
+            let missing: Vec<&str> = missing.collect();
+            if !missing.is_empty() {
+                return invalid!("Some clustering keys are missing: {}", missing.join(", "));
+            }
+        }
         if !rules.allow_filtering || !is_select {
             let is_answered = |one: &&Restriction| indexes.answer(schema, one);
             match rest.first().filter(|_| has_index) {
@@ -195,7 +209,7 @@ impl Restrictions {
         filters.extend(others);
 
         let partition = PartitionRestriction::new(keys, token);
-        if uses_index && partition.is_in() {
+        if uses_index && (partition.is_in() || filters_by_in) {
             return invalid!(
                 "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported"
             );
@@ -205,6 +219,12 @@ impl Restrictions {
             && (!tested.is_empty() && indexes.need_filtering(schema, &tested)
                 // Storage cannot find rows of all partitions by their clustering key alone.
                 || tested.is_empty() && !ranges.is_empty());
+        let is_sliced = !ranges.is_empty();
+        // In a known partition storage finds the ranges of rows without an index.
+        let is_found = |one: &Restriction| {
+            !is_key_range && ranges.iter().any(|range: &Restriction| range.columns == one.columns)
+        };
+        let others: Vec<&Restriction> = tested.iter().filter(|one| !is_found(one)).copied().collect();
         let indexed = if uses_index { indexes.choose(schema, &tested) } else { None };
         let clustering = ClusteringRestriction::new(ranges);
         let is_incomplete = rules.statement == StatementKind::Update
@@ -227,6 +247,8 @@ impl Restrictions {
             return invalid!("Some clustering keys are missing: {}", missing.join(", "));
         }
         let filters = Filters::new(filters, indexed.as_ref());
+        let filters_rows = is_key_range && tested.is_empty() && is_sliced
+            || !others.is_empty() && indexes.need_filtering(schema, &others);
         let needs_filtering = needs_filtering && !rules.allow_filtering;
         Ok(Self {
             schema: Arc::clone(schema),
@@ -234,6 +256,7 @@ impl Restrictions {
             clustering,
             filters,
             indexed,
+            filters_rows,
             needs_filtering,
             names_partial_keys,
         })
@@ -248,6 +271,11 @@ impl Restrictions {
             return invalid!("{NEEDS_FILTERING}");
         }
         Ok(())
+    }
+
+    /// Whether restrictions are tested that neither keys nor indexes answer.
+    pub fn filters_rows(&self) -> bool {
+        self.filters_rows
     }
 
     /// Whether the statement uses a secondary index.

@@ -9,7 +9,7 @@ use super::relation::Test;
 use super::terms::{Bound, Bytes, Terms, required};
 use crate::error::invalid;
 use crate::key::partition_key;
-use crate::term::{Env, Expr};
+use crate::term::{Env, Expr, Value};
 
 /// The restrictions of the partition key.
 #[derive(Clone, Debug)]
@@ -159,6 +159,12 @@ impl PartitionRestriction {
 /// as an upper bound it means no bound.
 fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRange>, CqlError> {
     let token = |terms: &'a Terms| -> Result<i64, CqlError> {
+        if let Terms::Each(each) = terms
+            && let [term] = &each[..]
+            && matches!(term.evaluate(env)?, Value::Null)
+        {
+            return invalid!("Invalid null token value");
+        }
         let values = terms.evaluate(env, &["partition key token"])?;
         match <[u8; 8]>::try_from(&*values[0]) {
             Ok(bytes) => Ok(i64::from_be_bytes(bytes)),

@@ -194,7 +194,7 @@ impl Tests {
         match (&mut self.token, test) {
             (None, test) => self.token = Some(test),
             (Some(Test::Slice(slice)), Test::Slice(other)) => {
-                slice.merge(other, &format!("token({})", names.join(", ")))?;
+                slice.merge(other, &names.join(", "))?;
             }
             (Some(_), _) => {
                 return invalid!(
@@ -237,7 +237,9 @@ impl Tests {
                         "Column \"{name}\" cannot be restricted by two inequalities not starting with the same column"
                     );
                 }
-                slice.merge(other, name)?;
+                // Joined as Cassandra joins the columns that both slices have.
+                let common = old.columns.iter().zip(&new.columns).map(|(column, _)| column.name(schema));
+                slice.merge(other, &common.collect::<Vec<_>>().join(" ,"))?;
                 if new.columns.len() > old.columns.len() {
                     old.columns = new.columns;
                 }
@@ -346,6 +348,9 @@ fn entry(
     value: &Term,
 ) -> Result<Test, CqlError> {
     let (name, ty) = (column.name(schema), column.ty(schema));
+    if matches!(ty, CqlType::List { .. }) {
+        return invalid!("Indexes on list entries ({name}[index] = value) are not currently supported.");
+    }
     let CqlType::Map { entry, multi_cell } = ty else {
         return invalid!("Column {name} cannot be used as a map");
     };
@@ -397,19 +402,18 @@ fn clustering_columns(
 
 fn check_token_columns(schema: &TableSchema, idents: &[Ident]) -> Result<(), CqlError> {
     for ident in idents {
-        let column = ColumnRef::named(schema, ident.as_str())?;
-        if !matches!(column, ColumnRef::PartitionKey(_)) {
-            return invalid!(
-                "The token() function is only supported on the partition key, found {} among the arguments",
-                ident.as_str()
-            );
-        }
+        ColumnRef::named(schema, ident.as_str())?;
     }
     let given: Vec<&str> = idents.iter().map(Ident::as_str).collect();
     let expected: Vec<&str> = schema.partition_key.iter().map(|column| column.name.as_str()).collect();
-    if given.len() < expected.len() {
+    if expected.iter().any(|column| !given.contains(column)) {
         return invalid!(
             "The token() function must be applied to all partition key components or none of them"
+        );
+    }
+    if let Some(other) = given.iter().find(|column| !expected.contains(column)) {
+        return invalid!(
+            "The token() function is only supported on the partition key, found {other} among the arguments"
         );
     }
     if given != expected {

@@ -78,6 +78,17 @@ impl Terms {
         self.evaluate(env, names).map(Some)
     }
 
+    /// As [`Self::evaluate`] of an equality or IN, which has another text for a null among several values.
+    pub fn evaluate_fixed<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
+        let Self::Each(terms) = self else { return self.evaluate(env, names) };
+        for (term, name) in terms.iter().zip(names).filter(|_| terms.len() > 1) {
+            if matches!(term.evaluate(env)?, Value::Null) {
+                return invalid!("Invalid null value for column {name}");
+            }
+        }
+        self.evaluate(env, names)
+    }
+
     /// Returns the values, one for each column. `names` are the names of the columns.
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
         match self {
@@ -97,7 +108,24 @@ impl InTerms {
     /// columns.
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Vec<Bytes<'a>>>, CqlError> {
         match self {
-            Self::List(list) => list.iter().map(|terms| terms.evaluate(env, names)).collect(),
+            Self::List(list) => {
+                // A single alternative is an equality for Cassandra.
+                let each = list.iter().map(|terms| match terms {
+                    Terms::Each(several) if several.len() > 1 && list.len() > 1 => {
+                        for term in several {
+                            if matches!(term.evaluate(env)?, Value::Null) {
+                                return invalid!(
+                                    "Invalid null value in condition for columns: [{}]",
+                                    names.join(", ")
+                                );
+                            }
+                        }
+                        terms.evaluate(env, names)
+                    }
+                    terms => terms.evaluate_fixed(env, names),
+                });
+                each.collect()
+            }
             Self::Values { .. } => {
                 let each = self.or_null(env, names)?.into_iter().map(|value| match value {
                     Some(values) => Ok(values),

@@ -132,11 +132,17 @@ fn add(catalog: &Catalog, table: &Table, columns: &[ColumnDef], if_not_exists: b
         }
         check_nesting(&ty).map_err(to_catalog_error)?;
         if ty.is_counter() && !schema.has_counters() {
-            let text = format!("Cannot have a counter column (\"{name}\") in a non counter table");
+            let text = format!(
+                "{}: Cannot have a counter column (\"{name}\") in a non counter table",
+                schema.full_name()
+            );
             return Err(CatalogError::Configuration(text));
         }
         if !ty.is_counter() && schema.has_counters() {
-            let text = format!("Cannot have a non counter column (\"{name}\") in a counter table");
+            let text = format!(
+                "{}: Cannot have a non counter column (\"{name}\") in a counter table",
+                schema.full_name()
+            );
             return Err(CatalogError::Configuration(text));
         }
         mask::add(catalog, &mut settings, (&schema.keyspace, &schema.name), column, &ty)?;

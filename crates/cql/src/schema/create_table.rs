@@ -17,7 +17,7 @@ use crate::error::from_catalog;
 pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let keyspace = keyspace_of(&create.name, context.keyspace)?.to_string();
     writable_keyspace(&keyspace)?;
-    check_text(&keyspace, create)?;
+    check_text(create)?;
     if create.with.compact_storage.is_some() && !context.rules.may_create_compact {
         return refuse!(
             "Guardrail compact_tables_enabled violated: Creation of new COMPACT STORAGE tables is not allowed"
@@ -52,8 +52,8 @@ pub(super) fn plan(create: &CreateTable, context: &SchemaContext<'_>) -> Result<
 }
 
 /// Checks the rules that depend neither on types nor on options.
-fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
-    let table = format!("{keyspace}.{}", create.name.name.text);
+fn check_text(create: &CreateTable) -> Result<(), CqlError> {
+    let table = &create.name.name.text;
     for (at, column) in create.columns.iter().enumerate() {
         let name = &column.name.text;
         if create.columns[..at].iter().any(|other| other.name.text == *name) {
@@ -67,7 +67,7 @@ fn check_text(keyspace: &str, create: &CreateTable) -> Result<(), CqlError> {
         }
     }
     match create.primary_keys.len() {
-        0 => refuse!("No PRIMARY KEY specified for table '{table}' (exactly one required)"),
+        0 => refuse!("No PRIMARY KEY specifed for table '{table}' (exactly one required)"),
         1 => Ok(()),
         _ => refuse!("Multiple PRIMARY KEY specified for table '{table}' (exactly one required)"),
     }
@@ -90,7 +90,7 @@ fn schema_of(
     let statics: Vec<&str> =
         create.columns.iter().filter(|column| column.is_static).map(|column| column.name.as_str()).collect();
     let key = &create.primary_keys[0];
-    check_key(&format!("{keyspace}.{table}"), key, &types, &statics)?;
+    check_key(table, key, &types, &statics)?;
     let mut builder = TableSchema::builder(keyspace, table).id(id);
     for column in &key.partition {
         let ty = types.remove(column.as_str()).expect("the key was checked");

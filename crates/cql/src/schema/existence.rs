@@ -5,7 +5,7 @@
 //! options, as in Cassandra 5.0. The change repeats the check when it runs, because the catalog may have
 //! changed.
 
-use catalog::{Catalog, CatalogError};
+use catalog::{Catalog, CatalogError, is_system_keyspace};
 use protocol::CqlError;
 use syntax::ast::{QualifiedName, Statement};
 
@@ -57,6 +57,9 @@ pub(super) fn has_work(
         Statement::DropType(it) => (Kind::Type, Name::in_keyspace(&it.name, in_use)?, present(it.if_exists)),
         _ => return Ok(true),
     };
+    if matches!(statement, Statement::CreateKeyspace(_)) && is_system_keyspace(name.keyspace) {
+        return refuse!("System keyspace '{}' is not user-modifiable", name.keyspace);
+    }
     writable_keyspace(name.keyspace)?;
     match expected {
         Expected::Absent { if_not_exists } => {

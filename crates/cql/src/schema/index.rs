@@ -64,7 +64,11 @@ pub(super) fn create(create: &CreateIndex, context: &SchemaContext<'_>) -> Resul
         targets: create.targets.clone(),
         id: context.new_table_id,
     };
-    Ok(SchemaPlan::new(move |catalog| given.change(catalog)))
+    let warning = given.options.contains_key("optimize_for").then(|| {
+        "The option optimize_for has no effect: searches of nearest vectors are exact, without a graph"
+            .to_string()
+    });
+    Ok(SchemaPlan::new(move |catalog| given.change(catalog)).with_warnings(warning))
 }
 
 pub(super) fn drop(drop: &DropIndex, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
@@ -331,8 +335,8 @@ fn check_target(
     if ty.is_multi_cell() && !ty.is_collection() {
         return refuse!("Cannot create index on non-frozen UDT column {name}");
     }
-    if matches!(ty, CqlType::Vector { .. }) {
-        return refuse!("Vector indexes are not supported yet: column {name} cannot be indexed");
+    if matches!(ty, CqlType::Vector { .. }) && !is_custom {
+        return refuse!("An index on the vector column {name} has to be storage-attached: add USING 'sai'");
     }
     Ok(())
 }

@@ -48,6 +48,12 @@ pub(super) fn prepare(
     ty: &CqlType,
     mask: &Mask,
 ) -> Result<ColumnMask, CqlError> {
+    let name = &mask.function.name.text;
+    if mask.function.keyspace.as_ref().is_none_or(|keyspace| keyspace.text == "system")
+        && function::Aggregate::is_name(name)
+    {
+        return refuse!("Aggregate function {mask} cannot be used for masking table columns");
+    }
     let mut planner = Planner::new(catalog, keyspace, table, 0);
     let prepared = match function::column_mask(&mut planner, &mask.function, ty, &mask.arguments) {
         Ok(Some(prepared)) => prepared,

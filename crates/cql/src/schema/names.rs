@@ -83,14 +83,29 @@ pub(super) fn writable_keyspace(keyspace: &str) -> Result<(), CqlError> {
     Ok(())
 }
 
+fn is_collection(node: &TypeNode) -> bool {
+    matches!(node, TypeNode::List(_) | TypeNode::Set(_) | TypeNode::Map(..))
+}
+
 /// Resolves a type, with the user types of `keyspace`.
 pub(super) fn type_of(catalog: &Catalog, keyspace: &str, ty: &TypeName) -> Result<CqlType, CatalogError> {
-    check_user_types(catalog, keyspace, ty)?;
+    check_user_types(catalog, keyspace, ty, false)?;
     catalog.parse_type(keyspace, &ty.to_string())
 }
 
-fn check_user_types(catalog: &Catalog, keyspace: &str, ty: &TypeName) -> Result<(), CatalogError> {
-    let check = |inner| check_user_types(catalog, keyspace, inner);
+fn check_user_types(
+    catalog: &Catalog,
+    keyspace: &str,
+    ty: &TypeName,
+    in_frozen: bool,
+) -> Result<(), CatalogError> {
+    let check = |inner: &TypeName| {
+        if !in_frozen && matches!(inner.node, TypeNode::User(_)) && is_collection(&ty.node) {
+            return refuse!("Non-frozen UDTs are not allowed inside collections: {ty}");
+        }
+        let in_frozen = in_frozen || !is_collection(&ty.node);
+        check_user_types(catalog, keyspace, inner, in_frozen)
+    };
     match &ty.node {
         TypeNode::Native(_) | TypeNode::Custom(_) => Ok(()),
         TypeNode::List(inner)

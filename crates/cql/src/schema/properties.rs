@@ -37,7 +37,10 @@ pub(super) fn boolean(name: &str, value: &OptionValue) -> Result<bool, CqlError>
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" => Ok(true),
         "0" | "false" | "no" => Ok(false),
-        _ => syntax(format!("Invalid boolean value {text} for '{name}'")),
+        _ => syntax(format!(
+            "Invalid boolean value {text} for '{name}'. Positive values can be '1', 'true' or 'yes'. Negative values \
+             can be '0', 'false' or 'no'."
+        )),
     }
 }
 

@@ -10,6 +10,7 @@ use catalog::indexes::{ASCII, CASE_SENSITIVE, NORMALIZE, index_options, is_text}
 use model::{CqlType, IndexDefinition, IndexKind, IndexTerms, TableSchema};
 
 use super::refuse;
+use crate::function::Similarity;
 use crate::restriction::ColumnRef;
 
 const ANALYSIS_OPTIONS: [&str; 3] = [ASCII, CASE_SENSITIVE, NORMALIZE];
@@ -62,6 +63,9 @@ pub(super) fn check(schema: &TableSchema, index: &IndexDefinition) -> Result<(),
     for (name, value) in analysis {
         check_boolean(name, value)?;
     }
+    if let CqlType::Vector { element, dimension } = ty {
+        return check_vector(index, &options, element, *dimension);
+    }
     if VECTOR_OPTIONS.iter().any(|name| options.contains_key(*name)) {
         return refuse!("CQL type {} cannot have vector options", ty.to_cql());
     }
@@ -74,6 +78,45 @@ pub(super) fn check(schema: &TableSchema, index: &IndexDefinition) -> Result<(),
         Some(ty) => refuse!("Unsupported type: {}", ty.to_cql()),
         None => Ok(()),
     }
+}
+
+/// Checks an index of vectors.
+fn check_vector(
+    index: &IndexDefinition,
+    options: &BTreeMap<String, String>,
+    element: &CqlType,
+    dimension: u32,
+) -> Result<(), CatalogError> {
+    for (option, what) in [
+        ("maximum_node_connections", "Maximum node connections"),
+        ("construction_beam_width", "Construction beam width"),
+    ] {
+        if options.contains_key(option) {
+            return refuse!("{what} cannot be set without enabling SAI_VECTOR_ALLOW_CUSTOM_PARAMETERS");
+        }
+    }
+    let function = options.get("similarity_function").map_or("COSINE", String::as_str).to_uppercase();
+    let Some(similarity) = Similarity::named(&function) else {
+        return refuse!(
+            "Similarity function {function} was not recognized for index {}. Valid values are: EUCLIDEAN, DOT_PRODUCT, COSINE",
+            index.name
+        );
+    };
+    if let Some(goal) = options.get("optimize_for").map(|goal| goal.to_uppercase())
+        && !matches!(goal.as_str(), "LATENCY" | "RECALL")
+    {
+        return refuse!(
+            "optimize_for '{goal}' was not recognized for index {}. Valid values are: LATENCY, RECALL",
+            index.name
+        );
+    }
+    if *element != CqlType::Float {
+        return refuse!("SAI ANN indexes are only allowed on vector columns with float elements");
+    }
+    if dimension == 1 && similarity == Similarity::Cosine {
+        return refuse!("Cosine similarity is not supported for single-dimension vectors");
+    }
+    Ok(())
 }
 
 fn check_boolean(name: &str, value: &str) -> Result<(), CatalogError> {

@@ -101,17 +101,29 @@ fn set(
         "extensions" => settings.extensions = extensions(map(name, value)?)?,
         "gc_grace_seconds" => options.gc_grace_s = count(name, value)?,
         "max_index_interval" => options.max_index_interval = count(name, value)?,
-        "memtable" => settings.memtable = text(name, value)?.to_string(),
+        "memtable" => settings.memtable = memtable(text(name, value)?)?,
         "memtable_flush_period_in_ms" => options.memtable_flush_period_ms = count(name, value)?,
         "min_index_interval" => options.min_index_interval = count(name, value)?,
         "read_repair" => settings.read_repair = text(name, value)?.to_string(),
         "speculative_retry" => settings.speculative_retry = text(name, value)?.to_string(),
+        // These two are stored only if they are not the default.
+        "allow_auto_snapshot" | "incremental_backups" if boolean(name, value)? => {
+            settings.others.remove(name);
+        }
         _ if is_of_tables(name) => {
             settings.others.insert(name.to_string(), table_option(name, value).map_err(from_catalog)?);
         }
         _ => return properties::unknown(name),
     }
     Ok(())
+}
+
+/// The configurations of memtables in Cassandra's own configuration files; the node has one memtable.
+fn memtable(name: &str) -> Result<String, CqlError> {
+    match name {
+        "default" | "skiplist" | "trie" => Ok(name.to_string()),
+        _ => Err(CqlError::Config(format!("Memtable configuration \"{name}\" not found."))),
+    }
 }
 
 /// Parses a map or, as before Cassandra 2.1, a word.

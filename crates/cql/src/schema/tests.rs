@@ -95,14 +95,14 @@ fn what_cannot_be_a_table_is_refused_in_cassandras_words() {
     session.run("CREATE TYPE l (f list<int>)");
     session.run("CREATE TABLE there (p int PRIMARY KEY)");
     for (columns, expect) in [
-        ("p int", "No PRIMARY KEY specified for table 'ks.t' (exactly one required)"),
+        ("p int", "No PRIMARY KEY specifed for table 't' (exactly one required)"),
         (
             "p int PRIMARY KEY, q int PRIMARY KEY",
-            "Multiple PRIMARY KEY specified for table 'ks.t' (exactly one required)",
+            "Multiple PRIMARY KEY specified for table 't' (exactly one required)",
         ),
-        ("p int, p text, PRIMARY KEY (p)", "Duplicate column 'p' declaration for table 'ks.t'"),
-        ("p int, PRIMARY KEY (q)", "Unknown column 'q' referenced in PRIMARY KEY for table 'ks.t'"),
-        ("p int, PRIMARY KEY (p, p)", "Duplicate column 'p' in PRIMARY KEY clause for table 'ks.t'"),
+        ("p int, p text, PRIMARY KEY (p)", "Duplicate column 'p' declaration for table 't'"),
+        ("p int, PRIMARY KEY (q)", "Unknown column 'q' referenced in PRIMARY KEY for table 't'"),
+        ("p int, PRIMARY KEY (p, p)", "Duplicate column 'p' in PRIMARY KEY clause for table 't'"),
         (
             "p list<int> PRIMARY KEY",
             "Invalid non-frozen collection type list<int> for PRIMARY KEY column 'p'",
@@ -142,7 +142,7 @@ fn what_cannot_be_a_table_is_refused_in_cassandras_words() {
     );
     session.refused(
         &format!("{keys} (a ASC, a DESC)"),
-        "0x2200 Duplicate column 'a' in CLUSTERING ORDER BY clause for table 'ks.t'",
+        "0x2200 Duplicate column 'a' in CLUSTERING ORDER BY clause for table 't'",
     );
     session.refused(
         "CREATE TABLE t (p int PRIMARY KEY, c counter) WITH default_time_to_live = 1",
@@ -243,7 +243,10 @@ fn tables_are_altered_and_dropped() {
             "0x2200 Cannot re-add previously dropped column 'v' of kind STATIC, incompatible with previous kind \
              REGULAR",
         ),
-        ("ALTER TABLE t ADD n counter", "0x2300 Cannot have a counter column (\"n\") in a non counter table"),
+        (
+            "ALTER TABLE t ADD n counter",
+            "0x2300 ks.t: Cannot have a counter column (\"n\") in a non counter table",
+        ),
         ("ALTER TABLE t DROP part", "0x2200 Cannot drop PRIMARY KEY column part"),
         ("ALTER TABLE t DROP x", "0x2200 Column x was not found in table 'ks.t'"),
         ("ALTER TABLE t DROP c", "0x2200 Cannot drop non-frozen column c of user type u"),
@@ -316,7 +319,7 @@ fn keyspaces_and_types_change() {
         ("ALTER KEYSPACE n WITH colour = 1", "0x2000 Unknown property 'colour'"),
         (
             "ALTER KEYSPACE n WITH durable_writes = 'maybe'",
-            "0x2000 Invalid boolean value maybe for 'durable_writes'",
+            "0x2000 Invalid boolean value maybe for 'durable_writes'. Positive values can be '1', 'true' or 'yes'. Negative values can be '0', 'false' or 'no'.",
         ),
         ("ALTER KEYSPACE no WITH durable_writes = true", "0x2200 Keyspace 'no' doesn't exist"),
         ("DROP KEYSPACE no", "0x2200 Keyspace 'no' doesn't exist"),
@@ -342,8 +345,8 @@ fn keyspaces_and_types_change() {
             "ALTER TYPE u ADD a int",
             "0x2200 Cannot add field a to type ks.u: a field with name a already exists",
         ),
-        ("ALTER TYPE u RENAME x TO y", "0x2200 Unknown field x in user type ks.u"),
-        ("ALTER TYPE u RENAME a TO b", "0x2200 Duplicate field name 'b' in type 'u'"),
+        ("ALTER TYPE u RENAME x TO y", "0x2200 Unkown field x in user type ks.u"),
+        ("ALTER TYPE u RENAME a TO b", "0x2200 Duplicate field name b in type ks"),
         ("ALTER TYPE u ALTER a TYPE blob", "0x2200 Altering field types is no longer supported"),
         ("DROP TYPE no", "0x2200 Type 'ks.no' doesn't exist"),
     ] {
@@ -417,7 +420,7 @@ pub(crate) const OPTIONS: &[(&str, &str, bool)] = &[
     ("speculative_retry = '99.0PERCENTILE'", "speculative_retry = '99p'", false),
     ("speculative_retry = 'NONE'", "speculative_retry = 'NEVER'", true),
     ("allow_auto_snapshot = false", "allow_auto_snapshot = false", false),
-    ("incremental_backups = true", "incremental_backups = true", true),
+    ("incremental_backups = false", "incremental_backups = false", true),
     ("fast_path = 'simple'", "fast_path = 'simple'", true),
     ("transactional_mode = 'full'", "transactional_mode = 'full'", true),
     ("dclocal_read_repair_chance = 0.1", "dclocal_read_repair_chance = 0.1", true),

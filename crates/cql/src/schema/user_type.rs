@@ -3,7 +3,7 @@
 use catalog::{Catalog, CatalogError};
 use model::types::{UdtField, UserType};
 use protocol::CqlError;
-use syntax::ast::{AlterType, AlterTypeOp, CreateType, DropType, Ident, TypeName};
+use syntax::ast::{AlterType, AlterTypeOp, CreateType, DropType, Ident, TypeName, TypeNode};
 
 use super::names::{keyspace_of, type_of, writable_keyspace};
 use super::{SchemaContext, SchemaPlan, refuse, unchanged};
@@ -20,10 +20,19 @@ pub(super) fn create(create: &CreateType, context: &SchemaContext<'_>) -> Result
         if catalog.user_type(&keyspace, name).is_some() && create.if_not_exists {
             return unchanged(catalog);
         }
+        create.fields.iter().try_for_each(|(_, ty)| check_field(ty))?;
         let field = |(name, ty): &(_, _)| field(catalog, &keyspace, name, ty);
         let fields = create.fields.iter().map(field).collect::<Result<Vec<_>, _>>()?;
         catalog.create_type(UserType { keyspace: keyspace.clone(), name: name.clone(), fields })
     }))
+}
+
+/// Cassandra checks this before it looks for the types that are named.
+fn check_field(ty: &TypeName) -> Result<(), CatalogError> {
+    match ty.node {
+        TypeNode::User(_) => refuse!("A user type cannot contain non-frozen UDTs"),
+        _ => Ok(()),
+    }
 }
 
 fn field(catalog: &Catalog, keyspace: &str, name: &Ident, ty: &TypeName) -> Result<UdtField, CatalogError> {
@@ -55,6 +64,7 @@ pub(super) fn alter(alter: &AlterType, context: &SchemaContext<'_>) -> Result<Sc
                         new.text
                     );
                 }
+                check_field(ty)?;
                 user.fields.push(field(catalog, &keyspace, new, ty)?);
             }
             AlterTypeOp::Rename { if_exists, fields } => {
@@ -64,8 +74,15 @@ pub(super) fn alter(alter: &AlterType, context: &SchemaContext<'_>) -> Result<Sc
                     match old.fields.iter().position(|field| field.name == from.text) {
                         Some(at) => user.fields[at].name = to.text.clone(),
                         None if *if_exists => {}
-                        None => return refuse!("Unknown field {} in user type {keyspace}.{name}", from.text),
+                        // Spelled as Cassandra spells it.
+                        None => return refuse!("Unkown field {} in user type {keyspace}.{name}", from.text),
                     }
+                }
+                let is_again =
+                    |at: usize| user.fields[..at].iter().any(|other| other.name == user.fields[at].name);
+                if let Some(at) = (0..user.fields.len()).find(|at| is_again(*at)) {
+                    // Cassandra names the keyspace where it means the type.
+                    return refuse!("Duplicate field name {} in type {keyspace}", user.fields[at].name);
                 }
             }
         }

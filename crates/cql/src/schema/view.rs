@@ -380,8 +380,8 @@ impl New<'_> {
     }
 }
 
-/// Changes the views of a base table together with it. `change` returns the new schema and settings of a view,
-/// or `None` if it stays as it is.
+/// Changes the views of a base table together with it. `change` returns the new schema and settings of a
+/// view, or `None` if it stays as it is.
 pub(super) fn with_views(
     changed: Changed,
     base: &TableSchema,

@@ -27,7 +27,7 @@ use super::group::GroupKey;
 use super::paging::ResultPlace;
 use super::rows::RowsBuilder;
 use super::value::RowView;
-use super::{SelectPlan, limit, paging};
+use super::{SelectPlan, limit, nearest, paging};
 use crate::coordinator::{Coordinator, Host, Storage};
 use crate::error::invalid;
 use crate::limits::ResultLimits;
@@ -97,6 +97,9 @@ async fn gather<C: Coordinator>(
     let limit_rows = limit::evaluate(plan.limit.as_ref(), &env)?;
     let partition_limit = limit::evaluate(plan.partition_limit.as_ref(), &env)?;
     let is_one_row = plan.is_one_row();
+    if plan.nearest.is_some() {
+        nearest::check_limits(limit_rows, partition_limit)?;
+    }
     let page_rows = execution.page_rows.filter(|_| !is_one_row).map(u64::from);
     let ranges: SmallVec<[ClusteringRange; 1]> = plan.restrictions.ranges(&env)?;
     let partitions = plan.restrictions.partitions(&env)?;
@@ -128,6 +131,7 @@ async fn gather<C: Coordinator>(
         plan,
         filters,
         pushes_limits: !is_grouped
+            && plan.nearest.is_none()
             && index.is_none()
             && plan.restrictions.filters.is_empty()
             && (plan.restrictions.wants_static_only_partitions() || !plan.schema.has_static()),
@@ -156,10 +160,11 @@ async fn gather<C: Coordinator>(
     {
         memory.room().await;
     }
-    let filled = match (plan.order.is_across_partitions, is_grouped) {
-        (true, _) => reading.sorted(coordinator, &mut rows, told).await.map(|()| None),
-        (false, true) => reading.fill_groups(coordinator, &mut rows, page_rows, told).await,
-        (false, false) => reading.fill(coordinator, &mut rows, page_rows, told).await,
+    let filled = match (&plan.nearest, plan.order.is_across_partitions, is_grouped) {
+        (Some(nearest), ..) => reading.nearest(coordinator, nearest, &mut rows, told).await.map(|()| None),
+        (None, true, _) => reading.sorted(coordinator, &mut rows, told).await.map(|()| None),
+        (None, false, true) => reading.fill_groups(coordinator, &mut rows, page_rows, told).await,
+        (None, false, false) => reading.fill(coordinator, &mut rows, page_rows, told).await,
     };
     let next = match filled {
         Ok(next) => next,

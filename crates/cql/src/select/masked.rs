@@ -40,7 +40,8 @@ impl MaskedPlan {
             Some(Masker::new(mask, column.ty(schema)))
         };
         let selection = plan.selection.masked(&masker);
-        let names: Vec<&str> = relations.iter().flat_map(names_of).collect();
+        let nearest = plan.nearest.as_ref().map(|nearest| nearest.column().name(schema));
+        let names: Vec<&str> = relations.iter().flat_map(names_of).chain(nearest).collect();
         let all = ColumnRef::all(schema).into_iter().map(|column| column.name(schema));
         let restricted = all.filter(|name| settings.masks.contains_key(*name) && names.contains(name));
         Some(Arc::new(Self {
@@ -56,7 +57,7 @@ impl MaskedPlan {
 }
 
 /// The columns that a relation names.
-fn names_of(relation: &Relation) -> Vec<&str> {
+pub(super) fn names_of(relation: &Relation) -> Vec<&str> {
     let target = match relation {
         Relation::Compare { target, .. } | Relation::In { target, .. } => target,
         Relation::IsNotNull { column, .. } => return vec![column.as_str()],

@@ -7,7 +7,7 @@
 //! | building the rows of the result | `rows.rs` |
 //! | values and times of cells | `value.rs` |
 //! | the selection with masked values | `masked.rs` |
-//! | order and limits | `ordering.rs`, `limit.rs` |
+//! | order and limits | `ordering.rs`, `limit.rs`; nearest vectors `nearest.rs` |
 //! | rows that GROUP BY puts together | `group.rs` |
 //! | rows that the current partition has contributed | `given.rs` |
 //! | reading page by page | `execute.rs`; groups `grouped.rs`; merged partitions `sorted.rs` |
@@ -22,6 +22,7 @@ mod group;
 mod grouped;
 mod limit;
 mod masked;
+mod nearest;
 mod ordering;
 mod paging;
 mod qualified;
@@ -40,14 +41,19 @@ use model::{PartitionKey, TableId, TableSchema};
 pub use execute::execute;
 use group::Grouping;
 pub use masked::MaskedPlan;
+use nearest::Nearest;
 use ordering::Order;
 pub use selection::Selection;
 
-use crate::error::invalid;
+use crate::error::{invalid, is_undefined_column};
 use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
 use crate::term::{Env, Expr, Planner, UserCall, Value};
 use protocol::{self, ColumnSpec, CqlError, ResultMetadata};
 use syntax::Select;
+use syntax::ast::{Relation, RelationTarget};
+
+const DISTINCT_RESTRICTION: &str =
+    "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.";
 
 /// A prepared SELECT.
 #[derive(Clone, Debug)]
@@ -56,6 +62,8 @@ pub struct SelectPlan {
     selection: Selection,
     restrictions: Restrictions,
     order: Order,
+    /// ORDER BY … ANN OF.
+    nearest: Option<Nearest>,
     grouping: Option<Grouping>,
     is_distinct: bool,
     limit: Option<Expr>,
@@ -67,9 +75,24 @@ pub struct SelectPlan {
     /// The user-defined functions that the statement calls.
     calls: Vec<UserCall>,
     partition_key_markers: Vec<u16>,
+    /// Whether WHERE names a column of the partition key, and whether by IN.
+    restricts_partitions: bool,
+    names_partitions_by_in: bool,
     metadata: Arc<ResultMetadata>,
     /// The variant for users who see masked values; `None` if no column is masked.
     masked: Option<Arc<MaskedPlan>>,
+}
+
+/// Whether a relation names a column of the partition key.
+fn restricts_partitions(schema: &TableSchema, relation: &Relation) -> bool {
+    match relation {
+        Relation::Compare { target, .. } | Relation::In { target, .. } => match target {
+            RelationTarget::Column(column) => schema.partition_key.iter().any(|key| key.name == column.text),
+            RelationTarget::Token { .. } => true,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// Plans a SELECT. The planner must have been created for the statement's keyspace and table and for the
@@ -87,15 +110,32 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         return invalid!("table {} does not exist", planner_ref.table);
     };
     let table = planner_ref.catalog.table(&planner_ref.keyspace, &planner_ref.table).cloned();
-    let selection = Selection::prepare(planner_ref, &schema, &select.selection)?;
+    let selection = match Selection::prepare(planner_ref, &schema, &select.selection) {
+        Ok(selection) => selection,
+        Err(error) => {
+            // Cassandra looks for the selected columns first, and checks types of the selection after WHERE.
+            if !is_undefined_column(&error) {
+                let rules = Rules {
+                    statement: StatementKind::Select,
+                    allow_filtering: select.allow_filtering,
+                    only_static: false,
+                };
+                Restrictions::prepare(planner_ref, &schema, &select.relations, rules)?;
+            }
+            return Err(error);
+        }
+    };
     let selection = if select.json { selection.into_json(planner_ref) } else { selection };
+    let is_nearest = select.order_by.iter().any(|item| item.ann_of.is_some());
+    nearest::check_restrictions(&schema, &select.relations)?;
     let restrictions = Restrictions::prepare(
         planner_ref,
         &schema,
         &select.relations,
         Rules {
             statement: StatementKind::Select,
-            allow_filtering: select.allow_filtering,
+            // The search of nearest vectors has its own check, which ALLOW FILTERING does not switch off.
+            allow_filtering: select.allow_filtering || is_nearest,
             only_static: selection.is_only_static(),
         },
     )?;
@@ -112,7 +152,25 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
             return invalid!("PER PARTITION LIMIT is not allowed with aggregate queries.");
         }
     }
-    let order = Order::prepare(&schema, &select.order_by, &restrictions, is_one_row)?;
+    let nearest = Nearest::prepare(planner_ref, &schema, &select.order_by)?;
+    let order = match &nearest {
+        Some(_) if restrictions.filters_rows() => {
+            return invalid!("ANN ordering by vector requires all restricted column(s) to be indexed");
+        }
+        Some(_) if restrictions.partition.is_in() => {
+            return invalid!(
+                "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported"
+            );
+        }
+        Some(nearest) if select.distinct && !matches!(nearest.column(), ColumnRef::Static(_)) => {
+            return invalid!("{DISTINCT_RESTRICTION}");
+        }
+        Some(_) if is_one_row || grouping.is_some() => {
+            return invalid!("Top-K queries can not be run with aggregation");
+        }
+        Some(_) => Order::default(),
+        None => Order::prepare(&schema, &select.order_by, &restrictions, is_one_row)?,
+    };
     restrictions.check_filtering()?;
     let partition_limit =
         limit::prepare(planner_ref, select.per_partition_limit.as_ref(), &limit::PER_PARTITION)?;
@@ -126,10 +184,15 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
     let is_distinct = select.distinct || schema.is_static_compact();
     let mut plan = SelectPlan {
         partition_key_markers: restrictions.partition.markers(),
+        names_partitions_by_in: select.relations.iter().any(|relation| {
+            matches!(relation, Relation::In { .. }) && restricts_partitions(&schema, relation)
+        }),
+        restricts_partitions: select.relations.iter().any(|relation| restricts_partitions(&schema, relation)),
         schema,
         selection,
         restrictions,
         order,
+        nearest,
         grouping,
         is_distinct,
         limit,
@@ -154,9 +217,7 @@ fn check_distinct(
     if restrictions.restricts_clustering()
         || restrictions.filters.any(|column| matches!(column, ColumnRef::Regular(_)))
     {
-        return invalid!(
-            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns."
-        );
+        return invalid!("{DISTINCT_RESTRICTION}");
     }
     let reads = selection.reads();
     for column in &reads {
@@ -253,7 +314,7 @@ impl SelectPlan {
             return None;
         }
         let partition = &self.restrictions.partition;
-        match (partition.has_keys() || partition.has_token(), partition.is_in()) {
+        match (self.restricts_partitions, partition.is_in() || self.names_partitions_by_in) {
             (false, _) => Some("Aggregation query used without partition key"),
             (true, true) => Some("Aggregation query used on multiple partition keys (IN restriction)"),
             (true, false) => None,

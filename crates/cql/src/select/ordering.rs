@@ -1,6 +1,6 @@
 //! ORDER BY: the table's order or its reverse, and merging of several partitions selected by IN.
 
-use model::{ClusteringKey, CqlType, TableSchema};
+use model::{ClusteringKey, TableSchema};
 use protocol::CqlError;
 use syntax::{OrderBy, Ordering};
 
@@ -47,7 +47,6 @@ impl Order {
         if order_by.is_empty() {
             return Ok(Self::default());
         }
-        check_nearest(schema, order_by)?;
         if restrictions.uses_index() {
             return invalid!("ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
         }
@@ -97,27 +96,5 @@ impl Order {
             is_unpaged: restrictions.partition.is_in(),
             columns,
         })
-    }
-}
-
-/// Refuses the order of nearest neighbours, in Cassandra's words: it needs a vector index, which no table
-/// has.
-fn check_nearest(schema: &TableSchema, order_by: &[OrderBy]) -> Result<(), CqlError> {
-    let mut nearest = order_by.iter().filter(|item| item.ann_of.is_some());
-    let Some(item) = nearest.next() else { return Ok(()) };
-    if nearest.next().is_some() {
-        return invalid!("Cannot specify more than one ANN ordering");
-    }
-    if order_by.len() > 1 {
-        return invalid!("ANN ordering does not support any other ordering");
-    }
-    if item.ordering == Ordering::Descending {
-        return invalid!("Descending ANN ordering is not supported");
-    }
-    match ColumnRef::named(schema, item.column.as_str())?.ty(schema) {
-        CqlType::Vector { element, .. } if **element == CqlType::Float => {
-            invalid!("ANN ordering by vector requires the column to be indexed")
-        }
-        _ => invalid!("ANN ordering is only supported on float vector indexes"),
     }
 }

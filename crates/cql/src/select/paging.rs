@@ -64,7 +64,7 @@ pub fn decode(bytes: &[u8], schema: &TableSchema) -> Result<ResultPlace, CqlErro
 
 /// The error for a paging state that does not belong to the statement.
 pub fn invalid_state() -> CqlError {
-    CqlError::Invalid("Invalid value for the paging state".to_string())
+    CqlError::Protocol("Invalid value for the paging state".to_string())
 }
 
 fn parse(bytes: &[u8], schema: &TableSchema) -> Option<ResultPlace> {

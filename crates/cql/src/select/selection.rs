@@ -310,7 +310,7 @@ impl Builder<'_, '_> {
             Selector::Null(span) => term(Term::Null(*span)),
             Selector::Marker(marker) => term(Term::Marker(marker.clone())),
             Selector::CountRows(_) => {
-                self.check_not_inside("count")?;
+                self.check_not_inside()?;
                 Ok(self.aggregate(Aggregate::count_rows(), vec![Expr::constant(&[])]))
             }
             Selector::CellTime { what, of, .. } => self.cell_time(*what, of),
@@ -416,11 +416,9 @@ impl Builder<'_, '_> {
         Ok(Arg::Typed(Expr::Sequence { ty: ty.clone(), elements }, ty))
     }
 
-    fn check_not_inside(&self, name: &str) -> Result<(), CqlError> {
+    fn check_not_inside(&self) -> Result<(), CqlError> {
         if self.introspection {
-            return invalid!(
-                "aggregate functions cannot be used as arguments of aggregate functions (found {name})"
-            );
+            return invalid!("aggregate functions cannot be used as arguments of aggregate functions");
         }
         Ok(())
     }
@@ -442,7 +440,7 @@ impl Builder<'_, '_> {
         match function::call(self.planner, name, args, &names)? {
             Called::Value(expr, ty) => Ok(Arg::Typed(expr, ty)),
             Called::Aggregate(aggregate, args) => {
-                self.check_not_inside(&name.name.text)?;
+                self.check_not_inside()?;
                 if self.aggregates.len() > aggregates {
                     return invalid!(
                         "aggregate functions cannot be used as arguments of aggregate functions"
@@ -454,7 +452,7 @@ impl Builder<'_, '_> {
     }
 
     fn aggregate_call(&mut self, name: &str, args: &[Selector]) -> Result<Selected, CqlError> {
-        self.check_not_inside(name)?;
+        self.check_not_inside()?;
         let [arg] = args else {
             return invalid!(
                 "Invalid number of arguments in call to function system.{name}: 1 required but {} provided",
@@ -467,11 +465,17 @@ impl Builder<'_, '_> {
         let (expr, ty) = prepared?;
         match Aggregate::named(name, Some(&ty)) {
             Some(aggregate) => Ok(self.aggregate(aggregate, vec![expr])),
-            None => invalid!(
-                "Invalid call to function {name}, none of its type signatures match (it takes numbers, {} is of type {})",
-                arg.column_name(),
-                ty.to_cql()
-            ),
+            None => {
+                let numbers = [
+                    "smallint", "varint", "counter", "tinyint", "double", "decimal", "bigint", "float", "int",
+                ];
+                let signatures: Vec<_> =
+                    numbers.iter().map(|of| format!("system.{name} : ({of}) -> {of}")).collect();
+                invalid!(
+                    "Invalid call to function {name}, none of its type signatures match (known type signatures: {})",
+                    signatures.join(", ")
+                )
+            }
         }
     }
 
@@ -491,8 +495,8 @@ impl Builder<'_, '_> {
             return invalid!(
                 "Cannot use selection function {} on PRIMARY KEY part {}",
                 match what {
-                    CellTime::WriteTime => "writeTime",
-                    CellTime::MaxWriteTime => "maxWriteTime",
+                    CellTime::WriteTime => "writetime",
+                    CellTime::MaxWriteTime => "maxwritetime",
                     CellTime::Ttl => "ttl",
                 },
                 name.as_str()
@@ -648,6 +652,6 @@ fn field_at(ty: &CqlType, field: &str, name: &str) -> Result<usize, CqlError> {
     };
     match user.fields.iter().position(|known| known.name == field) {
         Some(at) => Ok(at),
-        None => invalid!("{name} of type {} has no field {field}", user.name),
+        None => invalid!("{name} of type {} has no field {field}", ty.without_reversed().to_cql()),
     }
 }

@@ -372,3 +372,91 @@ fn conditions_on_elements_and_fields() {
         session.refused(&format!("UPDATE t SET v = 0 WHERE k = 1 IF {condition}"), expected);
     }
 }
+
+#[test]
+fn texts_and_their_order_are_those_of_5_0() {
+    let session = Session::new();
+    session.all(&[
+        "CREATE TABLE t (k int, c int, d int, v int, x text, l list<int>, m map<text, int>, s set<int>, ve vector<int, 2>, \
+         PRIMARY KEY (k, c, d))",
+        "CREATE TABLE n (k int PRIMARY KEY, n counter)",
+        "INSERT INTO t (k, c, d, l) VALUES (1, 1, 1, [1])",
+    ]);
+    for (text, expected) in [
+        ("SELECT \"K\" FROM t", "Undefined column name \"K\" in table ks.t"),
+        ("SELECT * FROM t WHERE k = 1 AND (c, d) = (1, null)", "Invalid null value for column d"),
+        ("SELECT * FROM t WHERE k = 1 AND (c, d) IN ((1, null))", "Invalid null value for column d"),
+        (
+            "SELECT * FROM t WHERE k = 1 AND (c, d) IN ((1, 1), (1, null))",
+            "Invalid null value in condition for columns: [c, d]",
+        ),
+        (
+            "SELECT * FROM t WHERE k = 1 AND (c, d) > (1, 1) AND (c, d) > (1, 2)",
+            "More than one restriction was found for the start bound on c ,d",
+        ),
+        ("SELECT * FROM t WHERE token(k) = null", "Invalid null token value"),
+        ("UPDATE t SET v = 1 WHERE k = 1 AND d = 1", "Some clustering keys are missing: c"),
+        (
+            "UPDATE t SET m = {'a': 1} + m WHERE k = 1 AND c = 1 AND d = 1",
+            "Invalid operation (m = {'a': 1} - m) for non list column m",
+        ),
+        (
+            "UPDATE t SET v = 1 WHERE k = 1 AND c = 1 AND d = 1 IF l > []",
+            "Invalid comparison with an empty list for operator \">\"",
+        ),
+        (
+            "INSERT INTO t (k, c, d) VALUES (1, 1, [1])",
+            "Unexpected receiver type 'int'; only list and vector are expected",
+        ),
+        (
+            "INSERT INTO t (k, c, d, ve) VALUES (1, 1, 1, (1, 2))",
+            "Invalid tuple type literal for ve of type vector<int, 2>",
+        ),
+        (
+            "INSERT INTO t (k, c, d, v) VALUES (1, 1, 1, (text) 'a')",
+            "Cannot assign value (text)'a' to v of type int",
+        ),
+        ("INSERT INTO t (k, c, d, v) VALUES (1, 1, 1, (int) 3.5)", "Cannot cast value 3.5 to type int"),
+        ("INSERT INTO t JSON '{\"k\": 1, \"c\": 1}' DEFAULT UNSET", "Invalid unset value for column d"),
+        (
+            "SELECT * FROM t WHERE x = ('a') PER PARTITION LIMIT 1",
+            "Cannot execute this query as it might involve data filtering",
+        ),
+        (
+            "SELECT * FROM t WHERE token(c) > 0",
+            "The token() function must be applied to all partition key components",
+        ),
+        ("INSERT INTO t JSON '{\"k\": 1, \"c\": 1, \"d\": 1, \"x\": 5}'", "Error decoding JSON value for x"),
+        ("UPDATE n SET n = n - null WHERE k = 1", "Invalid null value for counter increment/decrement"),
+        (
+            "SELECT CAST(x AS timestamp) FROM t",
+            "Invalid call to function system.cast_as_timestamp, none of its type signatures match (known type signatures: \
+             system.cast_as_timestamp : (date) -> timestamp, system.cast_as_timestamp : (timeuuid) -> timestamp)",
+        ),
+        ("SELECT sum(x) FROM t", "system.sum : (smallint) -> smallint, system.sum : (varint) -> varint"),
+        // WHERE is checked before the types of the selection, and after its columns.
+        ("SELECT sum(x) FROM t WHERE v = 1", "Cannot execute this query as it might involve data filtering"),
+        ("SELECT nope FROM t WHERE v = 1", "Undefined column name nope in table ks.t"),
+        ("CREATE TYPE a (b nope)", "A user type cannot contain non-frozen UDTs"),
+        (
+            "CREATE TABLE a (k int PRIMARY KEY, v list<nope>)",
+            "Non-frozen UDTs are not allowed inside collections: list<nope>",
+        ),
+        (
+            "CREATE TABLE a (k int PRIMARY KEY, v vector<int, -1>)",
+            "vectors may only have positive dimensions; given -1",
+        ),
+        ("CREATE TABLE a (k int PRIMARY KEY) WITH memtable = 'b'", "Memtable configuration \"b\" not found."),
+    ] {
+        session.refused(text, expected);
+    }
+    // A list without elements is null: it is neither less nor more than another.
+    session.all(&[
+        "CREATE TABLE e (k int PRIMARY KEY, v int, l list<int>)",
+        "INSERT INTO e (k, v) VALUES (1, 1)",
+    ]);
+    session.check("UPDATE e SET v = 2 WHERE k = 1 IF l < [1]", &["false|"]);
+    // A tuple may be the argument of a function.
+    session.all(&["CREATE TABLE u (k tuple<int, text> PRIMARY KEY)", "INSERT INTO u (k) VALUES ((1, 'a'))"]);
+    session.check("SELECT k FROM u WHERE token(k) >= token((1, 'a'))", &["(1, a)"]);
+}

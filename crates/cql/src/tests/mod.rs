@@ -3,6 +3,7 @@
 mod compact;
 mod differences;
 mod functions;
+mod vectors;
 mod view_laws;
 mod views;
 

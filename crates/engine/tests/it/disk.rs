@@ -3,6 +3,7 @@
 use base::rng::Rng;
 use catalog::TableSettings;
 use engine::commitlog::{LogError, SyncMode};
+use engine::options::CompactionOptions;
 use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
 use model::{PartitionRange, TableSchema};
@@ -337,7 +338,9 @@ fn free_space_on_a_full_disk_ends_the_pause_of_compactions() {
     let table = world.block_on(&node_1, 0, move |shard| async move {
         let compaction = [("class".to_string(), "SizeTieredCompactionStrategy".to_string())].into();
         let settings = TableSettings { compaction, ..TableSettings::default() };
-        let table = open_table(&shard, large_log(), settings).await;
+        // Two or three SSTables are not merged, whatever time the flushes take.
+        let compaction = CompactionOptions { enforce_min_threshold: true, ..CompactionOptions::default() };
+        let table = open_table(&shard, EngineOptions { compaction, ..large_log() }, settings).await;
         for flush in 0..3 {
             fill(shard.clone(), table.clone(), flush * 100).await;
         }

@@ -1,5 +1,5 @@
-//! Materialized views after crashes, in simulation: wherever the node loses its power, base table and views agree
-//! after the next start, and every acknowledged write is there.
+//! Materialized views after crashes, in simulation: wherever the node loses its power, base table and views
+//! agree after the next start, and every acknowledged write is there.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -26,7 +26,7 @@ pub fn stats(compactions: &Compactions, human: bool) -> String {
             format!("{:.2}%", running.read_bytes as f64 * 100.0 / running.total_bytes as f64)
         };
         rows.push(vec![
-            format!("{}-{}", running.shard, running.id),
+            running.task_id(),
             running.kind.to_string(),
             running.keyspace.clone(),
             running.table.clone(),

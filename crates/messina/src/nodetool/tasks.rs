@@ -1,5 +1,5 @@
-//! `nodetool tasks`: ScyllaDB's view of long operations. The module `compaction` has all of them here: merges, scrubs,
-//! clean-ups, and builds of indexes.
+//! `nodetool tasks`: ScyllaDB's view of long operations. The module `compaction` has all of them here: merges,
+//! scrubs, clean-ups, and builds of indexes.
 
 use clap::Subcommand;
 use reports::RunningCompaction;
@@ -80,7 +80,7 @@ impl TasksCommand {
 }
 
 fn find<'a>(all: &'a Compactions, id: &str) -> Option<&'a RunningCompaction> {
-    all.running.iter().find(|task| task.id == id)
+    all.running.iter().find(|task| task.task_id() == id)
 }
 
 fn list<'a>(tasks: impl Iterator<Item = &'a RunningCompaction>) -> String {
@@ -88,15 +88,15 @@ fn list<'a>(tasks: impl Iterator<Item = &'a RunningCompaction>) -> String {
     let mut rows = vec![title.map(str::to_string).to_vec()];
     rows.extend(tasks.map(|task| {
         vec![
-            task.id.clone(),
-            task.kind.clone(),
+            task.task_id(),
+            task.kind.to_string(),
             "node".to_string(),
             "table".to_string(),
             "running".to_string(),
             task.keyspace.clone(),
             task.table.clone(),
             task.shard.to_string(),
-            format!("{}/{}", task.completed_bytes, task.total_bytes),
+            format!("{}/{}", task.read_bytes, task.total_bytes),
         ]
     }));
     aligned(&rows, " ")
@@ -106,8 +106,8 @@ fn status(all: &Compactions, id: &str) -> Result<String, String> {
     let task = find(all, id)
         .ok_or_else(|| format!("no task {id} runs; nodetool compactionhistory has ended ones"))?;
     let lines = [
-        ("id", task.id.clone()),
-        ("type", task.kind.clone()),
+        ("id", task.task_id()),
+        ("type", task.kind.to_string()),
         ("state", "running".to_string()),
         ("keyspace", task.keyspace.clone()),
         ("table", task.table.clone()),
@@ -115,7 +115,7 @@ fn status(all: &Compactions, id: &str) -> Result<String, String> {
         ("reason", task.reason.clone()),
         ("progress_units", "bytes".to_string()),
         ("progress_total", task.total_bytes.to_string()),
-        ("progress_completed", task.completed_bytes.to_string()),
+        ("progress_completed", task.read_bytes.to_string()),
     ];
     Ok(lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect())
 }

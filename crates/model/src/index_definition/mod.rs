@@ -105,6 +105,12 @@ impl IndexDefinition {
         }
     }
 
+    /// Whether the index is for searches of nearest vectors, which no term answers: a storage-attached index
+    /// of a column of vectors.
+    pub fn is_of_vectors(&self, column: &CqlType) -> bool {
+        self.kind == IndexKind::StorageAttached && matches!(column.without_reversed(), CqlType::Vector { .. })
+    }
+
     /// The same index of another part of the column.
     #[must_use]
     pub fn of_part(self, part: IndexPart) -> Self {

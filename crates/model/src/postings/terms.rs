@@ -178,6 +178,9 @@ impl IndexTerms {
 
     /// The terms of a value that is stored as one cell or in a key.
     fn of_value(&self, value: &[u8], each: &mut impl FnMut(Vec<u8>)) {
+        if self.index.is_of_vectors(&self.column_type) {
+            return;
+        }
         match self.index.part {
             IndexPart::Value | IndexPart::Full => each(self.term(value)),
             IndexPart::Keys | IndexPart::Values | IndexPart::Entries => match &self.column_type {

@@ -50,6 +50,19 @@ const UNITS: [Unit; 10] = [
     unit("us", Part::Nanoseconds, 1_000),
     unit("ns", Part::Nanoseconds, 1),
 ];
+/// The units' names in errors.
+const NAMES: [&str; 10] = [
+    "years",
+    "months",
+    "weeks",
+    "days",
+    "hours",
+    "minutes",
+    "seconds",
+    "milliseconds",
+    "microseconds",
+    "nanoseconds",
+];
 const YEARS: usize = 0;
 const MONTHS: usize = 1;
 const WEEKS: usize = 2;
@@ -101,8 +114,12 @@ impl Duration {
         }
     }
 
-    /// Parses a duration; `None` if the text is invalid or a part does not fit.
-    pub fn parse(text: &str) -> Option<Duration> {
+    /// Parses a duration.
+    ///
+    /// # Errors
+    /// The text is no duration, or a part does not fit: the reason in Cassandra's words, or `None` for a text
+    /// that has not the form of a duration.
+    pub fn parse(text: &str) -> Result<Duration, Option<String>> {
         let (negative, source) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
@@ -111,7 +128,7 @@ impl Duration {
         match source.strip_prefix('P') {
             Some(iso) if iso.contains('-') => sum.add_iso_alternative(iso)?,
             Some(iso) => match iso.strip_suffix('W') {
-                Some(weeks) => sum.add(WEEKS, number(weeks)?)?,
+                Some(weeks) => sum.add(WEEKS, number(weeks).ok_or(None)?)?,
                 None => sum.add_iso(iso)?,
             },
             None => sum.add_standard(source)?,
@@ -143,6 +160,10 @@ fn number_and_suffix(text: &str) -> Option<(u64, &str, &str)> {
     Some((number(count)?, suffix, rest))
 }
 
+/// Why a text is no duration: Cassandra's words for a wrong unit or a part that does not fit, otherwise
+/// `None`.
+type Wrong = Option<String>;
+
 /// Sums units, which must come in falling order.
 #[derive(Default)]
 struct Sum {
@@ -152,49 +173,55 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, unit: usize, count: u64) -> Option<()> {
+    fn add(&mut self, unit: usize, count: u64) -> Result<(), Wrong> {
+        if unit + 1 == self.next_unit {
+            return Err(Some(format!("Invalid duration. The {} are specified multiple times", NAMES[unit])));
+        }
         if unit < self.next_unit {
-            return None;
+            let (name, last) = (NAMES[unit], NAMES[self.next_unit - 1]);
+            return Err(Some(format!("Invalid duration. The {name} should be after {last}")));
         }
         self.next_unit = unit + 1;
-        let part = &mut self.parts[UNITS[unit].part as usize];
-        *part = part.checked_add(count.checked_mul(UNITS[unit].size)?)?;
-        Some(())
+        let part = UNITS[unit].part;
+        let sum =
+            count.checked_mul(UNITS[unit].size).and_then(|more| self.parts[part as usize].checked_add(more));
+        self.parts[part as usize] = sum.ok_or_else(|| too_large(part))?;
+        Ok(())
     }
 
-    fn add_standard(&mut self, text: &str) -> Option<()> {
+    fn add_standard(&mut self, text: &str) -> Result<(), Wrong> {
         let mut rest = text;
         if rest.is_empty() {
-            return None;
+            return Err(None);
         }
         while !rest.is_empty() {
-            let (count, suffix, after) = number_and_suffix(rest)?;
+            let (count, suffix, after) = number_and_suffix(rest).ok_or(None)?;
             let lower = suffix.to_lowercase();
             let suffix = if lower == "µs" { "us" } else { &lower };
-            self.add(UNITS.iter().position(|unit| unit.suffix == suffix)?, count)?;
+            self.add(UNITS.iter().position(|unit| unit.suffix == suffix).ok_or(None)?, count)?;
             rest = after;
         }
-        Some(())
+        Ok(())
     }
 
-    fn add_iso(&mut self, text: &str) -> Option<()> {
+    fn add_iso(&mut self, text: &str) -> Result<(), Wrong> {
         let (date, time) = text.split_once('T').unwrap_or((text, ""));
         for (mut rest, letters) in [
             (date, [("Y", YEARS), ("M", MONTHS), ("D", DAYS)]),
             (time, [("H", HOURS), ("M", MINUTES), ("S", SECONDS)]),
         ] {
             while !rest.is_empty() {
-                let (count, suffix, after) = number_and_suffix(rest)?;
-                let (_, unit) = letters.iter().find(|(letter, _)| *letter == suffix)?;
+                let (count, suffix, after) = number_and_suffix(rest).ok_or(None)?;
+                let (_, unit) = letters.iter().find(|(letter, _)| *letter == suffix).ok_or(None)?;
                 self.add(*unit, count)?;
                 rest = after;
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// Parses the alternative ISO form, like `0001-02-03T04:05:06`.
-    fn add_iso_alternative(&mut self, text: &str) -> Option<()> {
+    fn add_iso_alternative(&mut self, text: &str) -> Result<(), Wrong> {
         const SHAPE: &[u8] = b"0000-00-00T00:00:00";
         let fits = text.len() == SHAPE.len()
             && text.bytes().zip(SHAPE).all(|(byte, shape)| match shape {
@@ -202,7 +229,7 @@ impl Sum {
                 other => byte == *other,
             });
         if !fits {
-            return None;
+            return Err(None);
         }
         let fields = [
             (YEARS, 0..4),
@@ -213,22 +240,31 @@ impl Sum {
             (SECONDS, 17..19),
         ];
         for (unit, range) in fields {
-            self.add(unit, number(&text[range])?)?;
+            self.add(unit, number(&text[range]).ok_or(None)?)?;
         }
-        Some(())
+        Ok(())
     }
 
-    fn finish(self, negative: bool) -> Option<Duration> {
+    fn finish(self, negative: bool) -> Result<Duration, Wrong> {
         let signed = |part: Part| {
             let magnitude = i128::from(self.parts[part as usize]);
             if negative { -magnitude } else { magnitude }
         };
-        Some(Duration {
-            months: signed(Part::Months).try_into().ok()?,
-            days: signed(Part::Days).try_into().ok()?,
-            nanoseconds: signed(Part::Nanoseconds).try_into().ok()?,
+        Ok(Duration {
+            months: signed(Part::Months).try_into().map_err(|_| too_large(Part::Months))?,
+            days: signed(Part::Days).try_into().map_err(|_| too_large(Part::Days))?,
+            nanoseconds: signed(Part::Nanoseconds).try_into().map_err(|_| too_large(Part::Nanoseconds))?,
         })
     }
+}
+
+fn too_large(part: Part) -> Wrong {
+    let (name, most) = match part {
+        Part::Months => ("months", i64::from(i32::MAX)),
+        Part::Days => ("days", i64::from(i32::MAX)),
+        Part::Nanoseconds => ("nanoseconds", i64::MAX),
+    };
+    Some(format!("Invalid duration. The total number of {name} must be less or equal to {most}"))
 }
 
 #[cfg(test)]
@@ -238,22 +274,29 @@ mod tests {
     #[test]
     fn every_form_is_read() {
         let full = Duration { months: 14, days: 3, nanoseconds: 14_706_007_008_009 };
-        assert_eq!(Duration::parse("1y2mo3d4h5m6s7ms8us9ns"), Some(full));
-        assert_eq!(Duration::parse("1Y2MO3D4H5M6S7MS8µS9NS"), Some(full));
+        assert_eq!(Duration::parse("1y2mo3d4h5m6s7ms8us9ns"), Ok(full));
+        assert_eq!(Duration::parse("1Y2MO3D4H5M6S7MS8µS9NS"), Ok(full));
         let whole = Duration { nanoseconds: 14_706_000_000_000, ..full };
-        assert_eq!(Duration::parse("P1Y2M3DT4H5M6S"), Some(whole));
-        assert_eq!(Duration::parse("P0001-02-03T04:05:06"), Some(whole));
-        assert_eq!(Duration::parse("-P4W"), Some(Duration { days: -28, ..Duration::default() }));
-        assert_eq!(Duration::parse("2w1d"), Some(Duration { days: 15, ..Duration::default() }));
-        assert_eq!(Duration::parse("P"), Some(Duration::default()));
+        assert_eq!(Duration::parse("P1Y2M3DT4H5M6S"), Ok(whole));
+        assert_eq!(Duration::parse("P0001-02-03T04:05:06"), Ok(whole));
+        assert_eq!(Duration::parse("-P4W"), Ok(Duration { days: -28, ..Duration::default() }));
+        assert_eq!(Duration::parse("2w1d"), Ok(Duration { days: 15, ..Duration::default() }));
+        assert_eq!(Duration::parse("P"), Ok(Duration::default()));
         for text in
             ["", "-", "1", "y", "1d1y", "1d1d", "1x", "1h 2m", "P1H", "PT1D", "P0001-02-03", "P1W1D", "1.5h"]
         {
-            assert_eq!(Duration::parse(text), None, "{text}");
+            assert!(Duration::parse(text).is_err(), "{text}");
         }
-        assert_eq!(Duration::parse("178956970y8mo"), None, "one month above i32");
-        assert_eq!(Duration::parse("99999999999999999999ns"), None);
-        assert_eq!(Duration::parse("9223372036854775807h"), None);
+        let words = |text: &str| Duration::parse(text).unwrap_err().unwrap();
+        let months = "Invalid duration. The total number of months must be less or equal to 2147483647";
+        assert_eq!(words("178956970y8mo"), months, "one month above i32");
+        assert_eq!(words("1d1y"), "Invalid duration. The years should be after days");
+        assert_eq!(words("1y1y"), "Invalid duration. The years are specified multiple times");
+        assert_eq!(Duration::parse("99999999999999999999ns"), Err(None));
+        assert!(
+            words("9223372036854775807h")
+                .ends_with("nanoseconds must be less or equal to 9223372036854775807")
+        );
     }
 
     #[test]
@@ -266,7 +309,7 @@ mod tests {
         ] {
             let mut text = String::new();
             duration.write(&mut text);
-            assert_eq!(Duration::parse(&text), Some(duration), "{text}");
+            assert_eq!(Duration::parse(&text), Ok(duration), "{text}");
             assert_eq!(Duration::from_bytes(&duration.to_bytes()), Some(duration));
         }
     }

@@ -10,6 +10,7 @@ use num_bigint::BigInt;
 use super::civil::{self, Separator};
 use super::duration::Duration;
 use super::error::excerpt;
+use super::error::type_err;
 use super::java_name::{parse_hex, push_hex};
 use super::{CqlType, TypeError, decimal, float_text};
 
@@ -200,12 +201,14 @@ pub(crate) fn parse(cql_type: &CqlType, text: &str) -> Result<Vec<u8>, TypeError
         CqlType::Timestamp | CqlType::LegacyTimestamp => {
             civil::parse_timestamp(text).map(|timestamp_ms| timestamp_ms.to_be_bytes().to_vec())
         }
-        CqlType::Duration => Duration::parse(text).map(Duration::to_bytes),
+        CqlType::Duration => Duration::parse(text).ok().map(Duration::to_bytes),
         CqlType::Uuid | CqlType::TimeUuid | CqlType::LexicalUuid => {
             let parsed = if text.len() == 36 { uuid::Uuid::try_parse(text).ok() } else { None };
             let bytes = parsed.map(|parsed| parsed.as_bytes().to_vec());
-            if let Some(bytes) = &bytes {
-                cql_type.validate(bytes)?;
+            if let Some(bytes) = &bytes
+                && cql_type.validate(bytes).is_err()
+            {
+                return type_err!("TimeUUID supports only version 1 UUIDs");
             }
             bytes
         }
@@ -245,7 +248,17 @@ fn unreadable(cql_type: &CqlType, text: &str) -> TypeError {
                 "(TimeType) Unable to coerce '{text}' to a formatted time (long)"
             ));
         }
-        CqlType::Duration => return TypeError::new(format!("Unable to convert '{text}' to a duration")),
+        CqlType::Duration => {
+            let why = Duration::parse(&text).err().flatten();
+            return TypeError::new(
+                why.unwrap_or_else(|| format!("Unable to convert '{text}' to a duration")),
+            );
+        }
+        CqlType::Decimal => return TypeError::new(format!("unable to make BigDecimal from '{text}'")),
+        CqlType::Blob => {
+            let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(&text);
+            return TypeError::new(format!("cannot parse '{digits}' as hex bytes"));
+        }
         CqlType::BigInt | CqlType::Counter => "long".to_string(),
         CqlType::SmallInt => "short".to_string(),
         CqlType::TinyInt => "byte".to_string(),

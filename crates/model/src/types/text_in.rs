@@ -300,7 +300,7 @@ mod tests {
         );
         assert!(
             error("timeuuid", "550e8400-e29b-41d4-a716-446655440000")
-                .contains("Invalid version for TimeUUID type: 0x4")
+                .contains("TimeUUID supports only version 1 UUIDs")
         );
         for text in [
             "1e",

@@ -1,9 +1,9 @@
 //! Logins, roles and service levels of a node that asks for passwords.
 //!
-//! Clients of data log in as a superuser or as `ann`, whose requests have the service level `fast`. One client
-//! at a time changes the role `ben` and the level, and checks that each change is in effect when it is
-//! answered: for logins on new connections, for LIST, and after restarts. A change without an answer may happen
-//! until the next restart; until then nothing is known and nothing more is changed.
+//! Clients of data log in as a superuser or as `ann`, whose requests have the service level `fast`. One
+//! client at a time changes the role `ben` and the level, and checks that each change is in effect when it is
+//! answered: for logins on new connections, for LIST, and after restarts. A change without an answer may
+//! happen until the next restart; until then nothing is known and nothing more is changed.
 
 use std::cell::RefCell;
 use std::rc::Rc;

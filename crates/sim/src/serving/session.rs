@@ -384,8 +384,11 @@ impl Session {
         let (is_excused, is_refused) = match &error {
             CqlError::Overloaded(_) => (excuses.is_small, true),
             CqlError::Bootstrapping(_) => (excuses.is_stopping, false),
-            CqlError::Server(_) | CqlError::Truncate(_) => {
-                (excuses.io || excuses.no_space || excuses.is_stopping, false)
+            CqlError::Server(_) => (excuses.io || excuses.no_space || excuses.is_stopping, false),
+            // A role may have a service level with a timeout of milliseconds.
+            CqlError::Truncate(_) => {
+                let is_short = self.home.logins.is_some();
+                (excuses.io || excuses.no_space || excuses.is_stopping || is_short, false)
             }
             CqlError::ReadTimeout { .. } | CqlError::WriteTimeout { .. } => {
                 (excuses.io || excuses.no_space || excuses.is_small, false)

@@ -17,7 +17,8 @@ use super::notes::Excuses;
 /// The node's data directory.
 pub const DATA_DIR: &str = "/node/data";
 
-/// Microseconds after which the system gives up a connection whose client has vanished with answers in transit.
+/// Microseconds after which the system gives up a connection whose client has vanished with answers in
+/// transit.
 pub const GIVES_UP_US: u64 = 60_000_000;
 
 /// The node's address.
@@ -97,7 +98,7 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
             write_us: 1_000_000,
             counter_us: 2_000_000,
             conditional_us: 2_000_000,
-            truncate_us: 10_000_000,
+            truncate_us: 60_000_000,
         },
         answer_bytes_max,
         unfinished_bytes_max: 4 << 20,

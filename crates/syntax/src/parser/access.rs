@@ -279,7 +279,7 @@ impl Parser<'_> {
             if !is_new {
                 let name = token.text(self.text).to_ascii_uppercase();
                 let message = format!("Multiple definition for property '{name}'");
-                return self.error_at(token.span, &message);
+                return self.refuse(&message);
             }
             if !self.eat_keyword(Keyword::And) {
                 return Ok(options);

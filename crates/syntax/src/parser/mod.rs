@@ -171,6 +171,11 @@ impl<'a> Parser<'a> {
 
     /// Returns the error `message` for a position in the text.
     #[cold]
+    /// The error of a rule that Cassandra checks after it has parsed the statement: its text has no position.
+    pub(super) fn refuse<T>(&self, message: &str) -> Result<T> {
+        Err(self.error(|_| CqlError::Syntax(message.to_string())))
+    }
+
     pub(super) fn error_at<T>(&self, span: Span, message: &str) -> Result<T> {
         Err(self.error(|text| syntax_error::at_span(text, span, message)))
     }

@@ -163,8 +163,8 @@ impl Properties {
     pub fn add(&mut self, parser: &mut Parser<'_>) -> Result<()> {
         let property = parser.property()?;
         if !self.names.insert(property.name.text.clone()) {
-            let message = format!("Multiple definition for property '{}'", property.name.text);
-            return parser.error_at(property.name.span, &message);
+            let message = format!("Multiple definitions for property '{}'", property.name.text);
+            return parser.refuse(&message);
         }
         self.list.push(property);
         Ok(())

@@ -166,10 +166,22 @@ impl Parser<'_> {
         }))
     }
 
+    /// Whether a clause of SELECT begins here whose first word may also be a name: after a relation such as
+    /// `v = ('a')`. Not inlined, because terms are parsed recursively.
+    #[inline(never)]
+    fn at_clause(&self) -> bool {
+        let clauses = [
+            (Keyword::Per, Keyword::Partition),
+            (Keyword::Group, Keyword::By),
+            (Keyword::Bypass, Keyword::Cache),
+        ];
+        clauses.iter().any(|(first, second)| self.at_keyword(*first) && self.ahead_is_keyword(*second))
+    }
+
     /// Whether an operand begins here, other than with a detached sign.
     fn at_operand(&self) -> bool {
         // `(a) AS b` is a selector with an alias.
-        (self.at_name() && !self.at_keyword(Keyword::As))
+        (self.at_name() && !self.at_keyword(Keyword::As) && !self.at_clause())
             || match self.current.kind {
                 TokenKind::Keyword(keyword) => {
                     matches!(keyword, Keyword::Token | Keyword::Null | Keyword::Nan | Keyword::Infinity)

@@ -55,7 +55,7 @@ impl Parser<'_> {
                     let text = format!(
                         "frozen<> is only allowed on collections, tuples, and user-defined types (got {inner})"
                     );
-                    return self.error_at(inner.span, &text);
+                    return self.refuse(&text);
                 }
                 TypeNode::Frozen(inner)
             }
@@ -78,6 +78,12 @@ impl Parser<'_> {
     }
 
     fn dimension(&mut self) -> Result<u32> {
+        if self.eat(TokenKind::Minus) {
+            let token = self.expect(TokenKind::Integer)?;
+            let text = token.text(self.text);
+            let message = format!("vectors may only have positive dimensions; given -{text}");
+            return Err(self.error(|_| protocol::CqlError::Invalid(message)));
+        }
         let token = self.expect(TokenKind::Integer)?;
         match token.text(self.text).parse() {
             Ok(dimension) => Ok(dimension),
@@ -99,7 +105,7 @@ impl Parser<'_> {
         }
         let name = self.ident()?;
         if token.kind == TokenKind::Word && KEPT_TYPE_NAMES.contains(&name.as_str()) {
-            return self.error_at(token.span, &format!("Invalid (reserved) user type name {}", name.text));
+            return self.refuse(&format!("Invalid (reserved) user type name {}", name.text));
         }
         Ok(name)
     }

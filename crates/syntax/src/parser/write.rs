@@ -106,7 +106,7 @@ impl Parser<'_> {
                 _ => return self.none_of("a value"),
             };
             let same = self.column_ident()?;
-            self.same_column(column, &same, &format!("X = X {sign} <value>"))?;
+            self.same_column(column, &same, &format!("X = X {sign}<value>"))?;
             self.advance();
             let value = self.term()?;
             return Ok(if sign == '+' { AssignmentOp::Add(value) } else { AssignmentOp::Subtract(value) });
@@ -127,7 +127,7 @@ impl Parser<'_> {
         if column == found {
             return Ok(());
         }
-        self.error_at(found.span, &format!("Only expressions of the form {form} are supported."))
+        self.refuse(&format!("Only expressions of the form {form} are supported."))
     }
 
     pub fn delete(&mut self) -> Result<Delete> {

@@ -85,7 +85,7 @@ fn counters_are_not_set_nor_mixed_nor_given_times() {
         "Conditions on counters are not supported"
     );
     let refused = db.bound(&format!("UPDATE n SET n1 = n1 + ? {at}"), &[Value::Null]);
-    assert_eq!(refused.expect_err("null"), "Invalid null value for counter increment");
+    assert_eq!(refused.expect_err("null"), "Invalid null value for counter increment/decrement");
     let least = i64::MIN.to_be_bytes();
     let refused = db.bound(&format!("UPDATE n SET n1 = n1 - ? {at}"), &[Value::Bytes(&least)]);
     assert!(refused.expect_err("no negation").contains("overflows supported counter precision"));

@@ -86,11 +86,11 @@ fn operations_fit_their_columns() {
     for (set, error) in [
         ("v = v + 1", "Invalid operation (v = v + 1) for non counter column v"),
         ("v = v - 1", "Invalid operation (v = v - 1) for non counter column v"),
-        ("v = 1 + v", "Invalid operation (v = 1 + v) for non list column v"),
+        ("v = 1 + v", "Invalid operation (v = 1 - v) for non list column v"),
         ("v[0] = 1", "Invalid operation (v[0] = 1) for non collection column v"),
         ("fl = fl + [1]", "Invalid operation (fl = fl + [1]) for frozen collection column fl"),
         ("fl[0] = 1", "Invalid operation (fl[0] = 1) for frozen collection column fl"),
-        ("fl = [1] + fl", "Invalid operation (fl = [1] + fl) for frozen list column fl"),
+        ("fl = [1] + fl", "Invalid operation (fl = [1] - fl) for frozen list column fl"),
         ("e['a'] = 1", "Invalid operation (e['a'] = 1) for set column e"),
         ("v.a = 1", "Invalid operation (v.a = 1) for non-UDT column v"),
         ("fu.number = 1", "Invalid operation (fu.number = 1) for frozen UDT column fu"),

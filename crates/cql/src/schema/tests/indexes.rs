@@ -152,7 +152,7 @@ fn what_cannot_be_an_index_is_refused_in_cassandras_words() {
         ("INDEX ON t (keys(l))", "0x2200 Cannot create index on keys of column l with non-map type".into()),
         ("INDEX ON t (entries(e))", "0x2200 Cannot create index on entries of column e with non-map type".into()),
         ("INDEX ON t (nu)", "0x2200 Cannot create index on non-frozen UDT column nu".into()),
-        ("INDEX ON t (x)", "0x2200 Vector indexes are not supported yet: column x cannot be indexed".into()),
+        ("INDEX ON t (x)", "0x2200 An index on the vector column x has to be storage-attached: add USING 'sai'".into()),
         ("INDEX ON t ()", "0x2200 Only CUSTOM indexes can be created without specifying a target column".into()),
         ("INDEX ON t (v, w)", "0x2200 Only CUSTOM indexes support multiple columns".into()),
         ("INDEX \"a b\" ON t (w)", "0x2300 Illegal index name a b".into()),

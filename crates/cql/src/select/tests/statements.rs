@@ -333,7 +333,7 @@ fn what_cassandra_refuses_is_refused_with_its_text() {
             "More than one restriction was found for the start bound on c",
         ),
         (
-            "SELECT v FROM ks.wide WHERE token(k) > 1 AND token(c) < 2",
+            "SELECT v FROM ks.wide WHERE token(k) > 1 AND token(k, c) < 2",
             "The token() function is only supported on the partition key, found c among the arguments",
         ),
         (
@@ -354,7 +354,7 @@ fn what_cassandra_refuses_is_refused_with_its_text() {
             "SELECT DISTINCT queries must only request partition key columns and/or static columns (not v)",
         ),
         ("SELECT nix(v) FROM ks.wide", "Unknown function 'nix'"),
-        ("SELECT writetime(k) FROM ks.wide", "Cannot use selection function writeTime on PRIMARY KEY part k"),
+        ("SELECT writetime(k) FROM ks.wide", "Cannot use selection function writetime on PRIMARY KEY part k"),
         ("SELECT v FROM ks.wide LIMIT 0", "LIMIT must be strictly positive"),
         ("SELECT v FROM ks.wide WHERE k = 1 AND c != 2", "Unsupported \"!=\" relation: c != 2"),
         ("SELECT v FROM ks.wide WHERE v != 2 ALLOW FILTERING", "Unsupported \"!=\" relation: v != 2"),
