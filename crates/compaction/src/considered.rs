@@ -1,7 +1,7 @@
 //! Candidates of the strategies as explanations: tiers, levels and windows, expired SSTables and tombstones.
 //!
-//! An explanation is made after a decision on a copy of the strategy: the verdicts of candidates are derived from the
-//! plan, so both agree. Lists are limited to [`CANDIDATES_MAX`].
+//! An explanation is made after a decision on a copy of the strategy: the verdicts of candidates are derived
+//! from the plan, so both agree. Lists are limited to [`CANDIDATES_MAX`].
 
 use std::borrow::Cow;
 

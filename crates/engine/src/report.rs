@@ -309,8 +309,8 @@ impl TableReport {
         self.dead_recently.merge(&other.dead_recently);
     }
 
-    /// The report of `table` on this shard at `now_us` of the shard's clock. `state` is what only the compaction
-    /// manager knows.
+    /// The report of `table` on this shard at `now_us` of the shard's clock. `state` is what only the
+    /// compaction manager knows.
     pub fn of(table: &Table, state: TableNeeds, now_us: u64) -> Self {
         let schema = table.schema();
         let (live_recently, dead_recently) = table.counters.slices.borrow().recent(now_us);

@@ -1,5 +1,5 @@
-//! Use of the machine by this process, as the kernel counts it in `/proc`: CPU time, memory, open files, and when the
-//! process started. A value that the kernel does not report is 0.
+//! Use of the machine by this process, as the kernel counts it in `/proc`: CPU time, memory, open files, and
+//! when the process started. A value that the kernel does not report is 0.
 
 /// The unit of times in `/proc`, per second. The kernel's interface fixes it, whatever its own timer is.
 const TICKS_PER_S: f64 = 100.0;

@@ -120,5 +120,11 @@ fn what_each_strategy_waits_for() {
             "1 of 62.9 MB, about 31.5 MB of them dead: other SSTables may have older data that its tombstones delete",
         ],
     );
+    let windows = Table::new("100 t10, 100 t7210");
+    let starts = [
+        "window from 1970-01-01T00:00:00.000Z, runs of about the same size:",
+        "window from 1970-01-01T02:00:00.000Z, runs of about the same size:",
+    ];
+    check(&TimeWindow::new(3_600_000_000), &windows, &starts);
     check(&Null::new(), &dense, &["2 of 209.7 MB: this strategy merges nothing by itself"]);
 }

@@ -21,6 +21,8 @@ mod reshape;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::CqlType;
+
 use crate::backlog;
 use crate::considered::{Taken, candidate, explanation, of_buckets, of_expired, of_tombstones};
 use crate::explain::{Attempt, Explanation, Verdict};
@@ -113,6 +115,13 @@ impl TimeWindow {
     /// The start of a timestamp's window, both in units of the table's timestamps.
     pub fn window_of(&self, timestamp: i64) -> i64 {
         timestamp.div_euclid(self.window()).saturating_mul(self.window())
+    }
+
+    /// A time in units of the table's timestamps as `2026-11-24T15:00:00.000Z`.
+    fn time_text(&self, time: i64) -> String {
+        let ms = i128::from(time) * 1_000 / i128::from(self.timestamp.of_us(1_000_000));
+        let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+        CqlType::Timestamp.text_of(&ms.to_be_bytes()).trim_matches('\'').to_string()
     }
 
     /// The SSTables, grouped by window.
@@ -249,11 +258,14 @@ impl Strategy for TimeWindow {
                 let otherwise = if view.jobs_running > 0 { Verdict::Busy } else { Verdict::Behind };
                 let verdict = taken.or(sstables.iter().copied(), otherwise);
                 let candidates = vec![candidate(&sstables, verdict)];
-                attempts.push(Attempt { rule: format!("closed window from {start}").into(), candidates });
+                attempts.push(Attempt {
+                    rule: format!("closed window from {}", self.time_text(start)).into(),
+                    candidates,
+                });
                 continue;
             }
             let buckets = self.tiering.buckets(singles(sstables), view.now_s());
-            let rule = format!("window from {start}, runs of about the same size");
+            let rule = format!("window from {}, runs of about the same size", self.time_text(start));
             attempts.push(of_buckets(rule, &buckets, self.tiering.min_threshold, &taken));
         }
         attempts.push(of_tombstones(view, &self.tombstones, &taken));

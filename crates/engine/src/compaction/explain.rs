@@ -1,8 +1,9 @@
 //! Why the compactions of a table run or wait, and why its tombstones are still there: values for tools.
 //!
-//! The candidates come from the strategy ([`compaction::Strategy::explain`]); this file adds what keeps a planned job from
-//! starting. The blockers of tombstones are those that a job would meet, decided for whole SSTables by their token ranges
-//! and timestamps; a job decides for each partition, so it may purge more than is shown here, never less.
+//! The candidates come from the strategy ([`compaction::Strategy::explain`]); this file adds what keeps a
+//! planned job from starting. The blockers of tombstones are those that a job would meet, decided for whole
+//! SSTables by their token ranges and timestamps; a job decides for each partition, so it may purge more than
+//! is shown here, never less.
 
 use std::rc::Rc;
 

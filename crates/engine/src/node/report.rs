@@ -50,7 +50,8 @@ pub async fn index_states(shard: &Shard, table: TableId) -> Result<Vec<IndexStat
     Ok(all)
 }
 
-/// Builds the named secondary indexes of all SSTables again. Reads by an index are refused until it is complete.
+/// Builds the named secondary indexes of all SSTables again. Reads by an index are refused until it is
+/// complete.
 ///
 /// # Errors
 /// The node stops meanwhile, or the table is dropped.

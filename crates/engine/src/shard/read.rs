@@ -100,7 +100,7 @@ impl EngineShard {
         })?;
         let now_us = self.shard.now_us();
         table.counters.reads.add_us(now_us - started_us);
-        table.counters.slices.borrow_mut().add(now_us, page.row_count() as u64, page.tombstones);
+        table.counters.slices.borrow_mut().add(now_us, page.row_count(), page.tombstones);
         if let Some(samplers) = &mut *table.counters.hot_keys.borrow_mut()
             && let PartitionRange::Key(key) = &command.partitions
         {

@@ -79,9 +79,12 @@ impl EngineShard {
         };
         let guard = self.locks.lock(command.table, key.clone()).await;
         let page = self.read(command).await?;
-        let mut last = None;
+        let started_us = self.shard.now_us();
+        let (mut last, mut written) = (None, vec![]);
         for mutation in decide(&page)?.unwrap_or_default() {
-            last = Some(self.append(mutation).await?.1);
+            let (table, appended) = self.append(mutation).await?;
+            written.push(table);
+            last = Some(appended);
         }
         drop(guard);
         let durable = match last {
@@ -91,12 +94,14 @@ impl EngineShard {
             None => self.table(command.table)?.log.durable().await,
         };
         durable.map_err(EngineError::from)?;
+        self.count_writes(&written, started_us);
         Ok(page)
     }
 
     /// Applies mutations to tables of one log, all or nothing also after a crash, because they are in one
     /// chunk of the log. Otherwise like [`Self::apply`].
     pub async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), EngineError> {
+        let started_us = self.shard.now_us();
         let mut entries = vec![];
         for mutation in &mutations {
             validate(mutation)?;
@@ -123,19 +128,26 @@ impl EngineShard {
             table.check_writable()?;
             Ok(table)
         };
-        let tables: Result<Vec<_>, EngineError> = mutations.iter().map(table_of).collect();
+        let tables: Vec<_> = mutations.iter().map(table_of).collect::<Result<_, EngineError>>()?;
         let mut appended = None;
         // There is no await from here to the end, so all entries are in the same chunk.
-        for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {
+        for ((table, mutation), entry) in tables.iter().zip(mutations).zip(entries) {
             assert!(Rc::ptr_eq(&table.log, &log), "what is written together has one log");
             let at = log.append(mutation.schema.id, &entry);
-            self.put(&table, mutation, at.position.segment);
+            self.put(table, mutation, at.position.segment);
             appended = Some(at);
         }
-        match appended {
-            Some(appended) => Ok(appended.durable().await?),
-            None => Ok(()),
+        if let Some(appended) = appended {
+            appended.durable().await?;
         }
+        self.count_writes(&tables, started_us);
+        Ok(())
+    }
+
+    /// Counts one durable write to each of the tables. A table occurs once for each of its mutations.
+    fn count_writes(&self, tables: &[Rc<Table>], started_us: u64) {
+        let latency_us = self.shard.now_us() - started_us;
+        tables.iter().for_each(|table| table.counters.writes.add_us(latency_us));
     }
 
     /// Applies a write from a log of an earlier run. It is in no log of this run.

@@ -130,7 +130,8 @@ pub struct SSTableCounters {
     pub opened_for_points: Cell<u64>,
     /// Ruled out by the bloom filter or the token range.
     pub skipped_by_partition: Cell<u64>,
-    /// Single-partition reads for which the bloom filter ruled out an SSTable whose token range has the partition.
+    /// Single-partition reads for which the bloom filter ruled out an SSTable whose token range has the
+    /// partition.
     pub filter_negatives: Cell<u64>,
     /// Ruled out by the least and greatest clustering key.
     pub skipped_by_clustering: Cell<u64>,

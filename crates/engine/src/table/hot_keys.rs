@@ -1,10 +1,11 @@
-//! The partitions that clients use most, measured while `nodetool toppartitions` runs: the Space-Saving algorithm
-//! (Metwally, Agrawal, El Abbadi 2005).
+//! The partitions that clients use most, measured while `nodetool toppartitions` runs: the Space-Saving
+//! algorithm (Metwally, Agrawal, El Abbadi 2005).
 //!
-//! A sampler has a fixed number of counters. A key without a counter takes over the smallest one, whose count becomes the
-//! key's possible error. Guarantees: a key that occurs more often than `occurrences / capacity` has a counter; a count is
-//! never too small and at most its error too large. Without a sampling, a request costs one comparison. The smallest
-//! counter is found by a scan, so a new key costs O(capacity); the capacity is at most [`CAPACITY_MAX`].
+//! A sampler has a fixed number of counters. A key without a counter takes over the smallest one, whose count
+//! becomes the key's possible error. Guarantees: a key that occurs more often than `occurrences / capacity`
+//! has a counter; a count is never too small and at most its error too large. Without a sampling, a request
+//! costs one comparison. The smallest counter is found by a scan, so a new key costs O(capacity); the
+//! capacity is at most [`CAPACITY_MAX`].
 
 use base::HashMap;
 use model::PartitionKey;

@@ -9,8 +9,8 @@
 //! - [`validate`]: checks that a write can be stored;
 //! - [`truncation`], [`dropped`], [`lost`], [`view_mark`]: the marks of a truncate, a drop, a loss and an
 //!   unbuilt view on disk;
-//! - [`counters`]: counters, of which [`slices`] are rows and tombstones by page, and [`hot_keys`] the keys used
-//!   most; [`large_data_log`]: log entries about large partitions;
+//! - [`counters`]: counters, of which [`slices`] are rows and tombstones by page, and [`hot_keys`] the keys
+//!   used most; [`large_data_log`]: log entries about large partitions;
 //! - its row cache, the mirror of its SSTables, is in `cache`;
 //! - an attached table ([`Table::attached`]) has its SSTables in another directory and is for reading only.
 //!

@@ -1,9 +1,9 @@
-//! Live rows and tombstones of the pages that clients read of a table: distributions since the start, and sums and
-//! maxima of the last five minutes.
+//! Live rows and tombstones of the pages that clients read of a table: distributions since the start, and
+//! sums and maxima of the last five minutes.
 //!
-//! The last minutes are kept in a ring of one-minute slots, each with sums and maxima. So the figures of "the last five
-//! minutes" are those of at least four and at most five minutes. Counting a page is constant time and allocates
-//! nothing.
+//! The last minutes are kept in a ring of one-minute slots, each with sums and maxima. So the figures of "the
+//! last five minutes" are those of at least four and at most five minutes. Counting a page is constant time
+//! and allocates nothing.
 
 use base::histogram::EstimatedHistogram;
 

@@ -1,9 +1,10 @@
-//! Commands of Cassandra's and ScyllaDB's nodetool that need more than one node, or a part that Messina does not have.
+//! Commands of Cassandra's and ScyllaDB's nodetool that need more than one node, or a part that Messina does
+//! not have.
 //!
-//! [`COMMANDS`] lists them with their answers. A command that would find nothing to do on one node succeeds with a line
-//! that says so; a command that would change something that is not there fails with the reason. Arguments are taken as
-//! Cassandra and ScyllaDB take them and not interpreted, so that existing scripts run. Each command asks the node first,
-//! so it fails if no node answers.
+//! [`COMMANDS`] lists them with their answers. A command that would find nothing to do on one node succeeds
+//! with a line that says so; a command that would change something that is not there fails with the reason.
+//! Arguments are taken as Cassandra and ScyllaDB take them and not interpreted, so that existing scripts run.
+//! Each command asks the node first, so it fails if no node answers.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches, Subcommand, value_parser};

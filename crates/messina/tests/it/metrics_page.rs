@@ -1,5 +1,7 @@
 //! The page of metrics: docs/metrics.md lists what the node exports, and the dashboards query nothing else.
 
+#![allow(clippy::disallowed_methods, reason = "the page that a test writes is outside of every node")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -1,7 +1,9 @@
 //! Every nodetool command that Cassandra 5.0 and ScyllaDB document, run against a node.
 //!
-//! [`COMMANDS`] is the union of both vendors' lists: what each command does here, and the lines or columns that its
-//! output must have, which are those of the vendor's own nodetool.
+//! [`COMMANDS`] is the union of both vendors' lists: what each command does here, and the lines or columns
+//! that its output must have, which are those of the vendor's own nodetool.
+
+#![allow(clippy::disallowed_methods, reason = "clients send requests while the node samples")]
 
 use std::collections::BTreeSet;
 
@@ -26,7 +28,8 @@ enum Does {
 
 use Does::{Acts, Nothing, Refused, Works};
 
-/// Command line, and what it does. `stopdaemon` and `drain` come last, since the node does not serve after them.
+/// Command line, and what it does. `stopdaemon` and `drain` come last, since the node does not serve after
+/// them.
 const COMMANDS: &[(&str, Does)] = &[
     ("abortbootstrap", Refused("alone")),
     ("assassinate 10.0.0.1", Refused("whole cluster")),
@@ -446,8 +449,8 @@ fn true_percentile(sorted: &[u64], share: f64) -> u64 {
     sorted[(sorted.len() as f64 * share).ceil() as usize - 1]
 }
 
-/// Each percentile must be the truth, or up to a fifth above it: the width of a bucket. `slack` is the part by which the
-/// truth itself is uncertain.
+/// Each percentile must be the truth, or up to a fifth above it: the width of a bucket. `slack` is the part
+/// by which the truth itself is uncertain.
 fn check_percentiles(what: &str, shown: &serde_json::Value, truth: &mut [u64], slack: f64) {
     truth.sort_unstable();
     let sure = |name: &str, truth: u64| {
@@ -556,9 +559,36 @@ fn histograms_agree_with_the_data() {
 }
 
 #[test]
+fn writes_of_every_kind_are_counted() {
+    let dir = Dir::new("nodetool-writes");
+    let server = Server::start(&dir.0, &[]);
+    let mut client = Client::start(server.cql_port, ProtocolVersion::V4);
+    client.run("CREATE KEYSPACE w WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    client.run("CREATE TABLE w.plain (p int PRIMARY KEY, v int)");
+    client.run("CREATE TABLE w.counts (p int PRIMARY KEY, n counter)");
+    client.run("CREATE TABLE w.base (p int PRIMARY KEY, v int)");
+    client.run(
+        "CREATE MATERIALIZED VIEW w.by_v AS SELECT * FROM w.base WHERE v IS NOT NULL AND p IS NOT NULL PRIMARY KEY (v, p)",
+    );
+    client.run("INSERT INTO w.plain (p, v) VALUES (1, 1)");
+    // The second one writes nothing.
+    (0..2).for_each(|_| drop(client.rows("INSERT INTO w.plain (p, v) VALUES (2, 1) IF NOT EXISTS")));
+    client.run(
+        "BEGIN BATCH INSERT INTO w.plain (p, v) VALUES (3, 1); INSERT INTO w.plain (p, v) VALUES (4, 1); APPLY BATCH",
+    );
+    (0..3).for_each(|_| client.run("UPDATE w.counts SET n = n + 1 WHERE p = 1"));
+    (0..5).for_each(|p| client.run(&format!("INSERT INTO w.base (p, v) VALUES ({p}, 7)")));
+    for (table, expect) in [("plain", 4), ("counts", 3), ("base", 5), ("by_v", 5)] {
+        let text = server.tool(&["-F", "json", "tablehistograms", "w", table]);
+        let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(all[0]["write_latency_us"]["count"], expect, "{table}: {text}");
+    }
+}
+
+#[test]
 fn why_a_table_does_not_compact_and_why_tombstones_stay() {
     let dir = Dir::new("explain");
-    let server = Server::start(&dir.0, &["--smp", "1"]);
+    let server = Server::start(&dir.0, &["--smp", "1", "--set", "commitlog_segment_size=1MiB"]);
     let mut client = Client::start(server.cql_port, ProtocolVersion::V4);
     client.run("CREATE KEYSPACE e WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
     client.run(
@@ -592,6 +622,19 @@ fn why_a_table_does_not_compact_and_why_tombstones_stay() {
         "{text}"
     );
     server.tool(&["compact", "e", "t"]);
+    let text = tombstones();
+    assert!(text.contains("kept: the commit log has writes as old as its newest"), "{text}");
+    assert!(text.contains("freed by: the end of these segments of the commit log"), "{text}");
+    assert!(text.contains("4: the commit log would be replayed"), "{text}");
+
+    // Full segments of which all is flushed are removed, and then the tombstones may go.
+    client.run("CREATE TABLE e.filler (p int PRIMARY KEY, v text)");
+    let value = "x".repeat(300_000);
+    (0..8).for_each(|p| client.run(&format!("INSERT INTO e.filler (p, v) VALUES ({p}, '{value}')")));
+    server.tool(&["flush", "e"]);
+    crate::process::until("the segment is removed", || !tombstones().contains("kept: the commit log"));
+    assert!(tombstones().contains("freed by: a compaction of this SSTable alone: nodetool garbagecollect"));
+    server.tool(&["garbagecollect", "e", "t"]);
     let text = tombstones();
     assert!(text.starts_with("0 tombstones and expiring cells in 0 SSTables"), "{text}");
 }

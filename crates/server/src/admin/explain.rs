@@ -170,8 +170,13 @@ fn of_sstable(
         () if !sstable.overlapping.is_empty() => {
             "a merge with the SSTables that it overlaps: nodetool compact".to_string()
         }
-        () if sstable.memtable || sstable.commit_log => {
+        () if sstable.memtable => {
             "a flush, and then a compaction: nodetool flush, nodetool garbagecollect".to_string()
+        }
+        () if sstable.commit_log => {
+            "the end of these segments of the commit log, which are removed when they are \
+             full and flushed; and then a compaction: nodetool garbagecollect"
+                .to_string()
         }
         () => "a compaction of this SSTable alone: nodetool garbagecollect".to_string(),
     };

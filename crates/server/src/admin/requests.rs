@@ -1,5 +1,5 @@
-//! Requests about statements and clients: distributions, pools, connections, timeouts, tracing, and the partitions that
-//! are used most.
+//! Requests about statements and clients: distributions, pools, connections, timeouts, tracing, and the
+//! partitions that are used most.
 
 use std::time::Duration;
 

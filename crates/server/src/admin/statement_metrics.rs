@@ -1,4 +1,5 @@
-//! Metrics of statements, memory and the process, under the names that ScyllaDB's monitoring and common alerts query.
+//! Metrics of statements, memory and the process, under the names that ScyllaDB's monitoring and common
+//! alerts query.
 
 use std::fmt::Display;
 
@@ -168,7 +169,8 @@ const OF_ALL_TABLES: &[OfTables] = &[
     ),
 ];
 
-/// Metrics that sum over tables, and states of each shard that are no counters. `tables` has a list for each shard.
+/// Metrics that sum over tables, and states of each shard that are no counters. `tables` has a list for each
+/// shard.
 pub(super) fn of_shards(
     page: &mut Page,
     budget_bytes: u64,

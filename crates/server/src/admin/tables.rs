@@ -77,7 +77,8 @@ pub fn select(
     tables.iter().map(find).collect()
 }
 
-/// The directory of a table's SSTables. An attached table has it elsewhere; a table that no shard has yet has none.
+/// The directory of a table's SSTables. An attached table has it elsewhere; a table that no shard has yet has
+/// none.
 pub fn dir_of(node: &ManagedNode, schema: &TableSchema, report: Option<&TableReport>) -> PathBuf {
     match report.filter(|report| !report.dir.as_os_str().is_empty()) {
         None => node::table_dir(&node.config.data_dir, schema),

@@ -140,7 +140,8 @@ pub struct TableStats {
     /// Name of the compaction strategy.
     #[serde(default)]
     pub compaction_strategy: String,
-    /// Number of SSTables in each level, level 0 first; empty if the strategy has no levels, and all are in level 0.
+    /// Number of SSTables in each level, level 0 first; empty if the strategy has no levels, and all are in
+    /// level 0.
     #[serde(default)]
     pub sstables_in_levels: Vec<u64>,
     /// The number that each of these levels may have; empty if the strategy has no levels.
@@ -270,6 +271,9 @@ pub struct Compactions {
     /// Estimated number of jobs for each table that needs any.
     pub pending: Vec<PendingCompactions>,
     pub running: Vec<RunningCompaction>,
+    /// Materialized views that are being built.
+    #[serde(default)]
+    pub view_builds: Vec<RunningViewBuild>,
     /// Number of jobs completed since the start.
     pub completed: u64,
     pub failed: u64,
@@ -279,6 +283,17 @@ pub struct Compactions {
     pub throughput_bytes_per_s: u64,
     /// Concurrent jobs on a shard; 0: one of each size class.
     pub concurrent: u32,
+}
+
+/// A materialized view that is being built.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RunningViewBuild {
+    pub keyspace: String,
+    pub view: String,
+    /// Partitions of the base table that have been read since the start.
+    pub keys: u64,
+    /// The part of the ring that is done, 0 to 1.
+    pub progress: f64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
-//! Answers of the admin API about requests and their clients: distributions, pools, connections, settings, samples.
+//! Answers of the admin API about requests and their clients: distributions, pools, connections, settings,
+//! samples.
 
 use base::histogram::EstimatedHistogram;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Settings of the CQL server that nodetool changes while the node runs: timeouts, and the probability that a request is
-//! traced. A start restores the configured values.
+//! Settings of the CQL server that nodetool changes while the node runs: timeouts, and the probability that a
+//! request is traced. A start restores the configured values.
 
 use std::cell::Cell;
 

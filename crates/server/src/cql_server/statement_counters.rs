@@ -1,7 +1,7 @@
 //! Counters of statements on a shard: by first word, by operation, latencies, timeouts and failures.
 //!
-//! The operations are those for which Cassandra and ScyllaDB show latencies of the coordinator. A statement counts when
-//! it ends, with the time since its request arrived. Counters are zero at each start.
+//! The operations are those for which Cassandra and ScyllaDB show latencies of the coordinator. A statement
+//! counts when it ends, with the time since its request arrived. Counters are zero at each start.
 
 use std::cell::Cell;
 
@@ -65,7 +65,8 @@ pub(crate) struct StatementCounters {
 }
 
 impl StatementCounters {
-    /// Counts a statement, or a batch of the protocol with this number of statements, that ended after `took_us`.
+    /// Counts a statement, or a batch of the protocol with this number of statements, that ended after
+    /// `took_us`.
     pub fn ended(
         &self,
         operation: Option<Operation>,

@@ -215,7 +215,8 @@ impl MemoryPool {
         inner.stats.forget(item);
     }
 
-    /// Evicts all items of a class. Only for classes whose owners drop an evicted item and no other one with it.
+    /// Evicts all items of a class. Only for classes whose owners drop an evicted item and no other one with
+    /// it.
     pub fn evict_class(&self, class: CacheClass) {
         let evicted: Vec<(Option<Rc<dyn Owner>>, u32)> = {
             let inner = &mut *self.inner.borrow_mut();

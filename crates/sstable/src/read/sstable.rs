@@ -178,7 +178,8 @@ impl SSTable {
         self.filter.as_ref().map_or(0, Filter::memory_bytes)
     }
 
-    /// Tokens of a sample of its keys, in ascending order; the first and the last key if the index has no sample.
+    /// Tokens of a sample of its keys, in ascending order; the first and the last key if the index has no
+    /// sample.
     pub fn sampled_tokens(&self) -> Vec<i64> {
         let tokens = self.index.sampled_tokens();
         match tokens.is_empty() {
@@ -261,8 +262,8 @@ impl SSTable {
         self.index.count_fetched_in(bytes);
     }
 
-    /// Adds the client reads of a partition that the filter did not rule out, and that is not here, to `reads`, from now
-    /// on. Only the first call has an effect.
+    /// Adds the client reads of a partition that the filter did not rule out, and that is not here, to
+    /// `reads`, from now on. Only the first call has an effect.
     pub fn count_false_positives_in(&self, reads: &Rc<Cell<u64>>) {
         self.false_positives.get_or_init(|| Rc::clone(reads));
     }
