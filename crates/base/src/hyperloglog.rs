@@ -131,8 +131,8 @@ impl HyperLogLog {
         if !pending.is_empty() {
             sorted.append(pending);
             // Of entries with the same index the smallest is kept. It has the longest run, since runs are
-            // stored inverted.
-            sorted.sort_unstable_by_key(|entry| (sparse_index(*entry), *entry));
+            // stored inverted. A stable sort merges two sorted lists in linear time.
+            sorted.sort_by_key(|entry| (sparse_index(*entry), *entry));
             sorted.dedup_by_key(|entry| sparse_index(*entry));
         }
         if sorted.len() > (3 << self.precision) / 4 {

@@ -24,6 +24,7 @@ pub mod codecs;
 pub mod compaction;
 pub mod engine;
 pub mod io;
+pub mod lab;
 pub mod levels;
 pub mod limits;
 pub mod machine;
@@ -54,6 +55,8 @@ pub enum BenchCommand {
     Reads(reads::ReadsArguments),
     /// Latency of an interactive service level next to an analytical one, and goodput under overload.
     Levels(levels::LevelsArguments),
+    /// The lab beside the engine on the same workloads: bytes written, peak space, and the differences.
+    Lab(lab::LabArguments),
     /// Latency of disk reads during compaction, with the I/O scheduler and without; cost of scheduling.
     Io(io::IoArguments),
 }
@@ -67,6 +70,7 @@ impl BenchCommand {
             Self::Compaction(command) => command.run(),
             Self::Reads(arguments) => reads::run(&arguments),
             Self::Levels(arguments) => levels::run(&arguments),
+            Self::Lab(arguments) => lab::run(&arguments),
             Self::Io(arguments) => io::run(&arguments),
         }
     }

@@ -3,6 +3,7 @@
 
 pub mod allocator;
 pub mod iotune;
+pub mod lab_tool;
 pub mod nodetool;
 pub mod plot;
 pub mod sstable_tool;

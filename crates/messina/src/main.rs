@@ -10,6 +10,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use messina::allocator;
 use messina::iotune::IotuneArguments;
+use messina::lab_tool::LabCommand;
 use messina::nodetool::{self, NodetoolArguments};
 use messina::sstable_tool::SSTableCommand;
 use mimalloc::MiMalloc;
@@ -46,6 +47,8 @@ enum Command {
     Nodetool(NodetoolArguments),
     /// Measures a disk for the I/O scheduler, and writes io_properties.yaml.
     Iotune(IotuneArguments),
+    #[command(subcommand)]
+    Lab(LabCommand),
     Shell(ShellCommand),
     #[command(subcommand)]
     Sstable(SSTableCommand),
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Iotune(arguments)) => arguments.run(),
+        Some(Command::Lab(command)) => command.run(),
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Sstable(command)) => return command.run(),
         Some(Command::Completion { shell }) => {

@@ -51,6 +51,7 @@ fn tick(value: f64) -> String {
     let size = value.abs();
     match size {
         0.0 => "0".to_string(),
+        1e12.. => format!("{}T", trimmed(value / 1e12)),
         1e9.. => format!("{}G", trimmed(value / 1e9)),
         1e6.. => format!("{}M", trimmed(value / 1e6)),
         1e4.. => format!("{}k", trimmed(value / 1e3)),
@@ -82,8 +83,8 @@ mod tests {
 
     #[test]
     fn ticks_are_short() {
-        let ticks = [0.0, 0.25, 12.0, 1500.0, 25_000.0, 2.5e6, 1e9].map(tick);
-        assert_eq!(ticks, ["0", "0.25", "12", "1500", "25k", "2.5M", "1G"]);
+        let ticks = [0.0, 0.25, 12.0, 1500.0, 25_000.0, 2.5e6, 1e9, 2e12].map(tick);
+        assert_eq!(ticks, ["0", "0.25", "12", "1500", "25k", "2.5M", "1G", "2T"]);
     }
 
     #[test]
