@@ -17,7 +17,9 @@ use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::term::{Planner, UserCall, bind};
-use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, Replicas, StatementKind, access, describe};
+use crate::{
+    ConsistencyLevels, Coordinator, Execution, Outcome, Replicas, StatementKind, Verb, access, describe,
+};
 
 /// A prepared statement, ready to be executed.
 pub struct Prepared {
@@ -35,6 +37,7 @@ pub struct Prepared {
     pub result: Arc<ResultMetadata>,
     /// Whether the statement has an IF.
     pub is_conditional: bool,
+    pub verb: Verb,
     pub warnings: Vec<String>,
     markers: Vec<ColumnSpec>,
     /// The schemas of the statement's tables, as they were when the statement was planned.
@@ -71,6 +74,7 @@ impl Prepared {
     pub fn new(catalog: &Catalog, keyspace: Option<&str>, text: &str) -> Result<Self, CqlError> {
         let parsed = parse(text)?;
         let count = parsed.markers.len();
+        let verb = Verb::of(&parsed.statement);
         let modification = |statement: &Modification| modify::prepare(catalog, keyspace, statement, count);
         let plan = match parsed.statement {
             Statement::Select(select) => {
@@ -133,6 +137,7 @@ impl Prepared {
                 Plan::Select(select) => select.metadata().clone(),
                 _ => Arc::new(ResultMetadata::none()),
             },
+            verb,
             is_conditional: matches!(&plan, Plan::Modify(modify) if modify.is_conditional()),
             warnings: vec![],
             needs: needs_of(catalog, keyspace, &plan, &tables),

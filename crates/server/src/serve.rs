@@ -507,6 +507,7 @@ async fn serve(
     });
     let name = tokio::select! {
         name = next_signal(&mut terminate, &mut interrupt) => name,
+        () = node.stopping.notified() => "stopdaemon",
         Some(shard) = gone.recv() => return Err(ServeError(format!(
             "shard {shard} stopped by a panic, which is a defect of Messina; acknowledged writes are in the commit log"
         ))),

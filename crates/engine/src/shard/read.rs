@@ -100,6 +100,12 @@ impl EngineShard {
         })?;
         let now_us = self.shard.now_us();
         table.counters.reads.add_us(now_us - started_us);
+        table.counters.slices.borrow_mut().add(now_us, page.row_count(), page.tombstones);
+        if let Some(samplers) = &mut *table.counters.hot_keys.borrow_mut()
+            && let PartitionRange::Key(key) = &command.partitions
+        {
+            samplers.reads.add(key);
+        }
         // Buffered reverse reads, which exist for comparison, open their readers again for each page.
         let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());
         if let (Some(open), Some(next)) = (open, &page.next) {

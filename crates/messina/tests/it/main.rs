@@ -9,6 +9,8 @@ mod io_accounting;
 mod iotune;
 mod large_results;
 mod levels;
+mod metrics_page;
+mod nodetool;
 mod process;
 mod raw_client;
 mod serve;
