@@ -192,7 +192,10 @@ fn what_has_no_log_is_refused() {
             "CDC is not supported for a CDC log",
         ),
         ("ALTER TABLE odd WITH cdc = {'enabled': true}", "the column cdc$time begins with cdc$"),
-        ("ALTER TABLE u WITH cdc = {'enabled': true}", "a table of the name ks.u_scylla_cdc_log exists already"),
+        (
+            "ALTER TABLE u WITH cdc = {'enabled': true}",
+            "a table of the name ks.u_scylla_cdc_log exists already",
+        ),
         ("DROP TABLE t_scylla_cdc_log", "Cannot drop the CDC log of ks.t"),
         ("ALTER TABLE t_scylla_cdc_log DROP v", "Cannot change the columns of a CDC log"),
         ("ALTER TABLE t RENAME ck TO c", "Cannot rename columns of ks.t while CDC is enabled"),

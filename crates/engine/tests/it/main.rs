@@ -2,6 +2,7 @@
 
 mod admission;
 mod budgets;
+mod change_logs;
 mod compaction;
 mod disk;
 mod dropped_columns;
