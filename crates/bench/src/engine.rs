@@ -465,7 +465,8 @@ impl Bench {
     }
 }
 
-fn mutation(table: &Arc<TableSchema>, value: ColumnId, workload: &Workload, row: u64) -> Mutation {
+/// The write of row `row`.
+pub fn mutation(table: &Arc<TableSchema>, value: ColumnId, workload: &Workload, row: u64) -> Mutation {
     let timestamp_us = 1 + row as i64;
     let mut mutation = Mutation::new(table.clone(), PartitionKey::new(&workload.key(row)[..]));
     let written = mutation.row_mut(ClusteringPrefix::new([]));

@@ -3,6 +3,7 @@
 //! workspace, can use the same workload and report.
 //!
 //! - [`engine`]: how fast does the storage engine write, read, flush, scan and replay on one core?
+//! - [`batches`]: what does a logged batch over two shards cost?
 //! - [`codecs`]: what does each codec cost and save, at each chunk length?
 //! - [`chunks`]: how many bytes are read from disk for one small partition?
 //! - [`compaction`]: what do the compaction strategies cost?
@@ -19,6 +20,7 @@
 //!
 //! `bench/peers` runs the same work on other engines with the same workload and report.
 
+pub mod batches;
 pub mod chunks;
 pub mod codecs;
 pub mod compaction;
@@ -42,6 +44,8 @@ pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 pub enum BenchCommand {
     /// Writes, point reads, flush, scan and replay of the storage engine, on one core.
     Engine(engine::EngineArguments),
+    /// Writes of two rows of two shards: alone, as an unlogged batch, and as a logged batch.
+    Batches(batches::BatchesArguments),
     /// Space, flush, reads and stalls by codec and chunk length, on real text.
     Codecs(codecs::CodecsArguments),
     /// Bytes read from disk for a partition of 310 bytes, by chunk length.
@@ -62,6 +66,7 @@ impl BenchCommand {
     pub fn run(self) -> Result<(), BenchError> {
         match self {
             Self::Engine(arguments) => engine::run(&arguments),
+            Self::Batches(arguments) => batches::run(&arguments),
             Self::Codecs(arguments) => codecs::run(&arguments),
             Self::Chunks(arguments) => chunks::run(&arguments),
             Self::Compaction(command) => command.run(),

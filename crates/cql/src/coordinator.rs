@@ -61,9 +61,13 @@ pub trait Storage {
     /// Applies a write. Completes when the write is durable.
     fn apply(&self, mutation: Mutation) -> impl Future<Output = Result<(), CqlError>>;
 
-    /// Applies several writes. After an error, some of them may have been applied. A crash keeps either all
-    /// or none of the writes that belong to one shard.
+    /// Applies several writes as a whole: a crash keeps either all or none of them. After an error they may
+    /// have been applied, or may still be.
     fn apply_batch(&self, mutations: Vec<Mutation>) -> impl Future<Output = Result<(), CqlError>>;
+
+    /// Applies several writes. After an error, or a crash, some of them may have been applied. A crash keeps
+    /// either all or none of the writes that belong to one shard.
+    fn apply_unlogged(&self, mutations: Vec<Mutation>) -> impl Future<Output = Result<(), CqlError>>;
 
     /// Reads the next page of a read.
     fn read(&self, command: ReadCommand) -> impl Future<Output = Result<Page, CqlError>>;

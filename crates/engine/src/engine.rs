@@ -166,6 +166,13 @@ impl Engine {
         self.ask(target, |shard| async move { node::apply(&shard, mutation, Deadline::NONE).await })
     }
 
+    /// Applies mutations of any tables and partitions as a whole: after a crash all of them are there, or
+    /// none. Reads may see a part before this completes.
+    pub fn apply_batch(&self, mutations: Vec<Mutation>) -> Pending<()> {
+        let target = mutations.first().map_or(0, |mutation| self.sharder.shard_of(mutation.key.token()));
+        self.ask(target, |shard| async move { node::apply_batch(&shard, mutations, Deadline::NONE).await })
+    }
+
     /// Reads the next page.
     pub fn read(&self, command: ReadCommand) -> Pending<Page> {
         let target = match &command.partitions {

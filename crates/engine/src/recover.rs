@@ -30,9 +30,9 @@ use reader::{CompactReader, Keep, ReadSpec};
 use runtime::{CpuGroup, Files, IoClass, Shard};
 
 use crate::commitlog::census::{self, Census};
-use crate::commitlog::format::split_id;
+use crate::commitlog::format::{mutations_of, split_id};
 use crate::commitlog::replay::{self, Gap, OldSegment, ReplayReport, Replayed};
-use crate::commitlog::{CommitLog, CommitLogOptions, SyncMode};
+use crate::commitlog::{CommitLog, CommitLogOptions, LogPosition, SyncMode};
 use crate::compaction::{CompactionLog, CompactionSetup, History, record};
 use crate::error::EngineError;
 use crate::manifest::{self, Flushed, ManifestFile};
@@ -163,7 +163,8 @@ async fn start(
     if catalog != stored {
         // At the first start of this build, the system tables are added to the schema, where drivers look
         // them up. The change is durable in the log of the system tables.
-        node.engine.apply_batch(catalog::mutations_for(&stored, &catalog, 0, shard.wall_s())).await?;
+        let mutations = catalog::mutations_for(&stored, &catalog, 0, shard.wall_s());
+        node.engine.apply_batch(mutations, true).await?;
     }
     report.ended_drops = end_drops(&files, &options.data_dir, &catalog).await?;
     let users = || catalog.all_tables().filter(|table| !is_system_keyspace(&table.schema.keyspace));
@@ -545,6 +546,7 @@ async fn replay_segments(
     segments
         .iter()
         .for_each(|segment| by_maker.entry(split_id(segment.id).0).or_default().push(segment.clone()));
+    let nothing = FlushedByTable::default();
     let mut makers: Vec<u32> = by_maker.keys().copied().collect();
     makers.sort_unstable();
     let mut lots: Vec<Vec<Mutation>> = (0..shard.shard_count()).map(|_| vec![]).collect();
@@ -553,24 +555,28 @@ async fn replay_segments(
         let known = replay::synced_whole(&files, segments).await?;
         for (segment, synced_whole) in segments.iter().zip(known) {
             let (mut skipped, mut flushed_count) = (0, 0);
-            let mut failed = None;
+            let (mut failed, mut wanted) = (None, vec![]);
             let apply = async |replayed: Replayed<'_>| {
-                let mutation = match decode(&node, flushed, &replayed)? {
-                    Wanted::Yes(mutation) => mutation,
-                    Wanted::Gone => {
-                        skipped += 1;
-                        return Ok(());
+                wanted.clear();
+                let (is_batch, mutations) = mutations_of(replayed.entry);
+                // The positions of flushed entries are about the memtables of one shard; a batch has
+                // mutations of several.
+                let flushed = if is_batch { &nothing } else { flushed };
+                // All are decoded before one is applied: a batch with an unreadable part is damaged as a whole.
+                for encoded in mutations {
+                    match decode(&node, flushed, replayed.position, encoded?)? {
+                        Wanted::Yes(mutation) => wanted.push(mutation),
+                        Wanted::Gone => skipped += 1,
+                        Wanted::Flushed => flushed_count += 1,
                     }
-                    Wanted::Flushed => {
-                        flushed_count += 1;
-                        return Ok(());
+                }
+                for mutation in wanted.drain(..) {
+                    let target = if here { shard.id() } else { node.sharder.shard_of(mutation.key.token()) };
+                    let lot = &mut lots[target as usize];
+                    lot.push(mutation);
+                    if lot.len() >= LOT && failed.is_none() {
+                        failed = send(shard, target, std::mem::take(lot)).await.err();
                     }
-                };
-                let target = if here { shard.id() } else { node.sharder.shard_of(mutation.key.token()) };
-                let lot = &mut lots[target as usize];
-                lot.push(mutation);
-                if lot.len() >= LOT && failed.is_none() {
-                    failed = send(shard, target, std::mem::take(lot)).await.err();
                 }
                 Ok(())
             };
@@ -601,20 +607,23 @@ enum Wanted {
     Flushed,
 }
 
-fn decode(node: &NodeShard, flushed: &FlushedByTable, replayed: &Replayed<'_>) -> Result<Wanted, String> {
-    let id = codec::table_of(replayed.entry).map_err(|error| error.to_string())?;
+fn decode(
+    node: &NodeShard,
+    flushed: &FlushedByTable,
+    position: LogPosition,
+    encoded: &[u8],
+) -> Result<Wanted, String> {
+    let id = codec::table_of(encoded).map_err(|error| error.to_string())?;
     let table = match node.engine.table(id) {
-        Ok(table) if !table.truncation().covers(replayed.position) => table,
+        Ok(table) if !table.truncation().covers(position) => table,
         _ => return Ok(Wanted::Gone),
     };
-    if flushed.get(&id).is_some_and(|flushed| flushed.covers(replayed.position)) {
+    if flushed.get(&id).is_some_and(|flushed| flushed.covers(position)) {
         return Ok(Wanted::Flushed);
     }
     // Cells of a dropped column that are newer than the drop are kept, because they reappear if the column is
     // added again.
-    codec::decode(replayed.entry, &table.schema().with_dropped())
-        .map(Wanted::Yes)
-        .map_err(|error| error.to_string())
+    codec::decode(encoded, &table.schema().with_dropped()).map(Wanted::Yes).map_err(|error| error.to_string())
 }
 
 async fn send(shard: &Shard, target: u32, lot: Vec<Mutation>) -> Result<(), EngineError> {

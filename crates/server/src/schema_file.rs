@@ -114,6 +114,10 @@ impl Storage for SchemaOnly {
         refused()
     }
 
+    async fn apply_unlogged(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
+        refused()
+    }
+
     async fn read(&self, _: ReadCommand) -> Result<Page, CqlError> {
         refused()
     }

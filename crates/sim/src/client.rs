@@ -58,6 +58,14 @@ pub struct PendingChange {
     pub after: Option<Arc<TableSchema>>,
 }
 
+/// A batch that was sent.
+pub struct SentBatch {
+    /// The stamp of its beginning.
+    pub begun: u64,
+    /// The table and the number of each of its writes.
+    pub writes: Vec<(TableId, i32)>,
+}
+
 /// Counts of operations, for the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -72,6 +80,8 @@ pub struct Counts {
     pub compactions: u64,
     /// SSTables made elsewhere that were loaded.
     pub loads: u64,
+    /// Batches of several writes.
+    pub batches: u64,
     /// Number of times that files were damaged.
     pub decays: u64,
     /// Uncertain writes that a restart settled, and the number of those that were found.
@@ -93,6 +103,7 @@ impl Counts {
         self.truncates += other.truncates;
         self.compactions += other.compactions;
         self.loads += other.loads;
+        self.batches += other.batches;
         self.decays += other.decays;
         self.doubtful += other.doubtful;
         self.competing += other.competing;
@@ -139,6 +150,8 @@ pub struct Client {
     /// The first violation.
     pub failure: Option<Failure>,
     pub counts: Counts,
+    /// Batches since the last restart.
+    pub batches: Vec<SentBatch>,
     pub registers: Registers,
     pub clock: SimClock,
     /// The latest time that the wall clock has shown. Data that had expired by then may be purged.
@@ -174,6 +187,7 @@ impl Client {
             needs_restart: false,
             failure: None,
             counts: Counts::default(),
+            batches: vec![],
             registers: Registers::default(),
             clock,
             wall_us_max: 0,

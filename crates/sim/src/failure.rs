@@ -9,6 +9,8 @@ use runtime::sim::SimStop;
 pub enum Checker {
     /// After a restart a table has the acknowledged writes, and each other write whole or not at all.
     Restart,
+    /// After a restart all writes of a batch are there, or none.
+    Batches,
     /// While the node runs, every read of an idle table returns the model's content.
     Running,
     /// A partition that is read during writes has the earlier acknowledged writes, and each write whole.
@@ -42,8 +44,9 @@ pub enum Checker {
 }
 
 impl Checker {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Restart,
+        Self::Batches,
         Self::Running,
         Self::Meanwhile,
         Self::Pages,

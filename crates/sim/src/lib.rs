@@ -10,6 +10,7 @@
 //!   reason for;
 //! - [`table_model`]: the model of one table, and how it decides what must, may and must not be there;
 //! - [`content`]: what a table shows, and what the model says it should;
+//! - [`logged_batches`]: batches of writes to several tables and shards;
 //! - [`reads`]: reads of several pages, from random shards;
 //! - [`registers`]: conditional writes and counters of tasks that compete; their histories:
 //!   [`register_history`];
@@ -35,6 +36,7 @@ pub mod corruption;
 pub mod failure;
 pub mod indexes;
 pub mod linear;
+pub mod logged_batches;
 pub mod maintenance;
 pub mod ops;
 pub mod promises;

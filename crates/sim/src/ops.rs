@@ -18,6 +18,7 @@ use crate::client::{Client, PendingChange, SharedClient, on_some_shard};
 use crate::content;
 use crate::failure::Checker;
 use crate::indexes;
+use crate::logged_batches;
 use crate::maintenance;
 use crate::reads::{random_read, read_pages};
 use crate::registers;
@@ -35,6 +36,8 @@ pub const KEYSPACE: &str = "sample";
 pub enum Op {
     /// This number of writes, one after the other.
     Write(u64),
+    /// This number of batches, one after the other.
+    Batch(u64),
     /// Whole partitions, read during writes.
     Read(u64),
     /// One table, or all.
@@ -98,6 +101,7 @@ async fn run(shard: &Shard, client: &SharedClient, op: Op) {
                 }
             }
         }
+        (Op::Batch(count), Some(_)) => logged_batches::write(shard, client, count).await,
         (Op::Read(count), Some(_)) => {
             for _ in 0..count {
                 let Some(table) = client.borrow_mut().random_table() else { return };
@@ -362,6 +366,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
         client.borrow_mut().fail(Checker::Linear, format!("{when}: {error}"));
         return;
     }
+    let batches = if is_restarted { logged_batches::known(&mut client.borrow_mut()) } else { vec![] };
     let ids: Vec<TableId> = client.borrow().tables.iter().map(|table| table.schema.id).collect();
     for id in ids {
         let (command, schema) = {
@@ -403,6 +408,7 @@ pub async fn compare(shard: Shard, client: SharedClient, is_restarted: bool) {
             return;
         }
     }
+    logged_batches::compare(&mut client.borrow_mut(), &batches);
 }
 
 /// Applies a change to the schema and keeps in mind that it may not end well.

@@ -26,6 +26,11 @@ impl<C> Promise<C> {
 /// At least one for each checker.
 pub const PROMISES: &[Promise<Checker>] = &[
     Promise::new("log_sync", Checker::Restart, "the commit log acknowledges without a sync"),
+    Promise::new(
+        "batch_whole",
+        Checker::Batches,
+        "a batch over several shards is logged by each shard alone",
+    ),
     Promise::new("compaction_input", Checker::Running, "a compaction leaves one of its inputs out"),
     Promise::new(
         "tombstone_purge",

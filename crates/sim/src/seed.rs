@@ -76,6 +76,8 @@ struct Run {
     of_maintenance: Rng,
     /// Decides about clock jumps and competing tasks.
     of_time: Rng,
+    /// Decides about batches.
+    of_batches: Rng,
 }
 
 impl Run {
@@ -126,8 +128,9 @@ impl Run {
         client.note(format!("{options:?} {variety:?}"));
         let of_maintenance = Rng::new(seed ^ 0x00bb_7ee9);
         let of_time = Rng::new(seed ^ 0x0c10_c200);
+        let of_batches = Rng::new(seed ^ 0x000b_a7c4);
         let client = Rc::new(RefCell::new(client));
-        Self { world, node: None, client, rng, options, weather, of_maintenance, of_time }
+        Self { world, node: None, client, rng, options, weather, of_maintenance, of_time, of_batches }
     }
 
     fn faults_off(&mut self) {
@@ -453,6 +456,9 @@ impl Run {
         }
         self.client.borrow_mut().variety.now_s = (self.world.wall_us() / 1_000_000) as u32;
         let mut ops = self.random_ops(is_early);
+        if ops.iter().any(|op| matches!(op, Op::Write(_))) && self.of_batches.chance(2, 3) {
+            ops.push(Op::Batch(2 + self.of_batches.below(10)));
+        }
         self.add_competition(&mut ops);
         self.make_faults();
         if self.rng.chance(2, 5) {

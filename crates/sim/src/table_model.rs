@@ -122,6 +122,16 @@ impl TableModel {
         self.writes.iter_mut().filter(raced).for_each(|write| write.is_uncertain = true);
     }
 
+    /// Whether the write may be present: it was neither refused nor removed by a truncate.
+    pub fn knows(&self, seq: i32) -> bool {
+        self.settled_seqs.contains(&seq) || self.writes.iter().any(|write| write.seq == seq)
+    }
+
+    /// After a restart and a comparison of the whole table: whether the write is present.
+    pub fn has(&self, seq: i32) -> bool {
+        self.settled_seqs.contains(&seq)
+    }
+
     fn forget_before(&mut self, stamp: u64) {
         self.settled = MemorySource::default();
         self.settled_seqs.clear();

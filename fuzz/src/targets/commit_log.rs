@@ -85,7 +85,11 @@ async fn read_back(shard: &Shard, files: Vec<(String, Vec<u8>)>) {
 }
 
 fn decode(entry: &[u8], tables: &[Arc<TableSchema>]) -> Result<(), String> {
-    let id = codec::table_of(entry).map_err(|error| error.to_string())?;
-    let Some(schema) = tables.iter().find(|table| table.id == id) else { return Ok(()) };
-    codec::decode(entry, schema).map(|_| ()).map_err(|error| error.to_string())
+    for mutation in format::mutations_of(entry).1 {
+        let mutation = mutation?;
+        let id = codec::table_of(mutation).map_err(|error| error.to_string())?;
+        let Some(schema) = tables.iter().find(|table| table.id == id) else { continue };
+        codec::decode(mutation, schema).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }

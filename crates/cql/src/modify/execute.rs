@@ -267,7 +267,8 @@ impl<C: Coordinator> Request<'_, C> {
         match mutations.len() {
             0 => {}
             1 => self.coordinator.apply(mutations.remove(0)).await?,
-            _ => self.coordinator.apply_batch(mutations).await?,
+            _ if batch == Some(BatchKind::Logged) => self.coordinator.apply_batch(mutations).await?,
+            _ => self.coordinator.apply_unlogged(mutations).await?,
         }
         Ok(Outcome::Void)
     }

@@ -423,6 +423,10 @@ impl Storage for MemoryCoordinator {
         mutations.iter().try_for_each(|mutation| self.write_with_views(mutation))
     }
 
+    async fn apply_unlogged(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
+        self.apply_batch(mutations).await
+    }
+
     async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
         self.page(&command)
     }

@@ -1,8 +1,8 @@
 //! Byte layout of commit log segments. `docs/formats/commitlog.md` has the tables and a worked example.
 //!
 //! A segment is a 32-byte header and chunks. Each chunk is one write to the file: a 32-byte header and the
-//! entries, each a u32 length and a mutation. Chunks begin at multiples of 64 bytes, so that a reader finds
-//! the next chunk after a damaged one. All integers are big-endian.
+//! entries, each a u32 length and a mutation, or the mutations of a batch. Chunks begin at multiples of 64
+//! bytes, so that a reader finds the next chunk after a damaged one. All integers are big-endian.
 //!
 //! The checksum of a chunk's header covers the segment's id and the chunk's position, so chunks from an
 //! earlier use of a recycled file are not taken for chunks of this segment.
@@ -11,13 +11,19 @@ use std::path::Path;
 
 use base::bytes::Take;
 use base::crc::{Crc32, crc32};
+use model::{Mutation, codec};
 
 const MAGIC: u32 = 0x4d53_434c;
 /// In file names, the same for all versions.
 const NAME_VERSION: u32 = 1;
-const VERSION: u32 = 2;
-/// The same format, without a manifest for the run.
+const VERSION: u32 = 3;
+/// The same format, without batch entries.
+const VERSION_SINGLE: u32 = 2;
+/// Without a manifest for the run, too.
 const VERSION_ALONE: u32 = 1;
+
+/// First byte of a batch entry. A mutation begins with its version, which is lower.
+const BATCH: u8 = 0x80;
 
 /// Length of the header of a segment and of a chunk.
 pub const HEADER_BYTES: usize = 32;
@@ -103,7 +109,7 @@ pub fn decode_segment_header(bytes: &[u8]) -> SegmentHeader {
     let id = u64::from(word()) << 32 | u64::from(word());
     let run_first_id = u64::from(word()) << 32 | u64::from(word());
     // No version has the number 0: with it, the header was torn after its first word.
-    if magic == MAGIC && ![VERSION, VERSION_ALONE, 0].contains(&version) {
+    if magic == MAGIC && ![VERSION, VERSION_SINGLE, VERSION_ALONE, 0].contains(&version) {
         return SegmentHeader::Version(version);
     }
     let crc = u32::from_be_bytes(*header[28..].first_chunk().expect("4 bytes are left"));
@@ -187,9 +193,33 @@ pub fn entries(payload: &[u8]) -> impl Iterator<Item = Result<(usize, &[u8]), us
     })
 }
 
+/// A batch entry of these mutations: all of them are in the log, or none.
+pub fn encode_batch<'a>(mutations: impl IntoIterator<Item = &'a Mutation>) -> Vec<u8> {
+    let mut out = vec![BATCH];
+    for mutation in mutations {
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        codec::encode(mutation, &mut out);
+        let bytes = (out.len() - at - 4) as u32;
+        out[at..at + 4].copy_from_slice(&bytes.to_be_bytes());
+    }
+    out
+}
+
+/// Whether it is a batch entry, and the mutations of the entry, encoded.
+pub fn mutations_of(entry: &[u8]) -> (bool, impl Iterator<Item = Result<&[u8], String>>) {
+    let batch = entry.strip_prefix(&[BATCH]);
+    let single = if batch.is_none() { Some(Ok(entry)) } else { None };
+    let several = entries(batch.unwrap_or_default()).map(|part| match part {
+        Ok((_, mutation)) => Ok(mutation),
+        Err(at) => Err(format!("a mutation is longer than its batch, at byte {} of the entry", at + 1)),
+    });
+    (batch.is_some(), single.into_iter().chain(several))
+}
+
 #[cfg(test)]
 mod tests {
-    use model::{CqlType, Mutation, PartitionKey, TableSchema, Tombstone, codec};
+    use model::{CqlType, PartitionKey, TableSchema, Tombstone};
 
     use super::*;
 
@@ -260,6 +290,44 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(ChunkHeader::decode(&flipped, 9, 64), None, "bit {bit}");
         }
+    }
+
+    #[test]
+    fn segments_of_earlier_versions_are_read() {
+        for (version, has_manifest) in [(VERSION_ALONE, false), (VERSION_SINGLE, true), (VERSION, true)] {
+            let mut header = encode_segment_header(77, 70);
+            header[4..8].copy_from_slice(&version.to_be_bytes());
+            let crc = crc32(&header[..28]);
+            header[28..32].copy_from_slice(&crc.to_be_bytes());
+            let expected = SegmentHeader::Segment { id: 77, run_first_id: 70, has_manifest };
+            assert_eq!(decode_segment_header(&header), expected, "version {version}");
+        }
+        let mut header = encode_segment_header(77, 70);
+        header[4..8].copy_from_slice(&(VERSION + 1).to_be_bytes());
+        assert_eq!(decode_segment_header(&header), SegmentHeader::Version(VERSION + 1));
+    }
+
+    #[test]
+    fn the_mutations_of_a_batch() {
+        let schema = TableSchema::builder("ks", "t").partition_key("p", CqlType::Text).build().unwrap();
+        let write = |key: &str| {
+            let mut write = Mutation::new(schema.clone(), PartitionKey::new(key));
+            write.partition.tombstone = Tombstone::new(1, 1);
+            write
+        };
+        let batch = [write("ada"), write("grace")];
+        let entry = encode_batch(&batch);
+        let (is_batch, mutations) = mutations_of(&entry);
+        let read: Vec<_> = mutations.map(|bytes| codec::decode(bytes.unwrap(), &schema).unwrap()).collect();
+        assert!(is_batch && read == batch);
+        let mut single = vec![];
+        codec::encode(&batch[0], &mut single);
+        let (is_batch, mutations) = mutations_of(&single);
+        assert!(!is_batch && mutations.collect::<Vec<_>>() == [Ok(&single[..])]);
+        let (_, mutations) = mutations_of(&entry[..entry.len() - 1]);
+        let read: Vec<_> = mutations.collect();
+        assert!(read.len() == 2 && read[0].is_ok() && read[1].is_err(), "{read:?}");
+        assert_eq!(mutations_of(&[]).1.collect::<Vec<_>>(), [Ok(&[][..])], "not a mutation either");
     }
 
     #[test]

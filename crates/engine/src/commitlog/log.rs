@@ -26,6 +26,7 @@ use model::TableId;
 use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
 
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES};
+use super::others::{Note, Others};
 use super::segment::{Segment, SegmentRefs, Segments};
 use super::{CommitLogOptions, LogError, LogPosition, SyncMode};
 use runtime::Event;
@@ -97,9 +98,9 @@ impl Gathering {
 
 /// The log of one shard. See the head of this file.
 pub struct CommitLog {
-    shard: Shard,
+    pub(super) shard: Shard,
     options: CommitLogOptions,
-    segments: Segments,
+    pub(super) segments: Segments,
     gathering: RefCell<Option<Gathering>>,
     /// Last chunks of full segments, in order; they precede `gathering`.
     sealed: RefCell<VecDeque<Gathering>>,
@@ -126,6 +127,7 @@ pub struct CommitLog {
     progress: Event,
     last_sync_us: Cell<u64>,
     tasks: RefCell<Vec<JoinHandle<()>>>,
+    pub(super) others: Others,
     appended_bytes: Cell<u64>,
     syncs: Cell<u64>,
 }
@@ -160,6 +162,7 @@ impl CommitLog {
             progress: Event::new(),
             last_sync_us: Cell::new(shard.now_us()),
             tasks: RefCell::default(),
+            others: Others::default(),
             appended_bytes: Cell::new(0),
             syncs: Cell::new(0),
         });
@@ -287,13 +290,32 @@ impl CommitLog {
     /// Appends an entry for which there is space.
     #[inline]
     pub fn append(&self, table: TableId, entry: &[u8]) -> Appended {
+        self.append_for(|segment| segment.add_use(table), entry)
+    }
+
+    /// Appends a batch entry for which there is space. Each mutation has its table, and the shard whose
+    /// memtable will have it.
+    pub fn append_batch(&self, parts: impl Iterator<Item = (u32, TableId)>, entry: &[u8]) -> Appended {
+        let add_uses = |segment: &Segment| {
+            for (shard, table) in parts {
+                segment.add_use(table);
+                if shard != self.shard.id() {
+                    segment.add_holder(shard);
+                }
+            }
+        };
+        self.append_for(add_uses, entry)
+    }
+
+    #[inline]
+    fn append_for(&self, add_uses: impl FnOnce(&Segment), entry: &[u8]) -> Appended {
         let mut gathering = self.gathering.borrow_mut();
         let gathering = gathering.as_mut().expect("make_room says there is room");
         let was_empty = gathering.is_empty();
         let offset_bytes = (gathering.offset_bytes + gathering.buf.len() as u64) as u32;
         gathering.buf.extend_from_slice(&(entry.len() as u32).to_be_bytes());
         gathering.buf.extend_from_slice(entry);
-        gathering.segment.add_use(table);
+        add_uses(&gathering.segment);
         self.appended_bytes.set(self.appended_bytes.get() + entry.len() as u64);
         if was_empty {
             self.work.signal();
@@ -327,13 +349,21 @@ impl CommitLog {
 
     /// Whether a start at this moment could replay one of these segments.
     pub fn may_replay(&self, uses: &SegmentRefs) -> bool {
-        uses.iter().any(|(segment, _)| self.segments.may_be_replayed(segment))
+        let may_be = |segment| self.segments.may_be_replayed(segment) || self.others.holds(segment);
+        uses.iter().any(|(segment, _)| may_be(segment))
     }
 
-    /// Releases entries of `table` that a sealed SSTable contains.
+    /// Releases entries of `table` that a sealed SSTable contains, or that are not needed for another reason.
     pub fn release(self: &Rc<Self>, table: TableId, uses: &SegmentRefs) {
-        let unneeded = self.segments.release(table, uses);
-        self.retire(unneeded);
+        let me = self.shard.id();
+        for shard in uses.shards() {
+            if shard == me {
+                let unneeded = self.segments.release(table, &uses.of_shard(me));
+                self.retire(unneeded);
+            } else {
+                self.others.post(shard, Note::Release { table, uses: uses.of_shard(shard) });
+            }
+        }
     }
 
     fn retire(self: &Rc<Self>, unneeded: Vec<Rc<Segment>>) {
@@ -342,7 +372,9 @@ impl CommitLog {
         }
         let log = self.clone();
         let retire = async move {
-            log.segments.retire(unneeded).await;
+            for gone in log.segments.retire(unneeded).await {
+                log.others.tell_gone(&gone);
+            }
             log.freed.set(log.freed.get() + 1);
             log.progress.signal();
         };

@@ -4,6 +4,7 @@
 //! - [`segment`]: the segments in use, their entries that no SSTable contains, and the creation of segments;
 //! - [`manifest`]: the list of segments that must exist;
 //! - [`log`]: appends, and the tasks that write and sync;
+//! - [`others`]: entries of batches, which memtables of several shards have;
 //! - [`census`]: the files of earlier runs, and the ones that are missing;
 //! - [`replay`]: reading the log after a crash.
 //!
@@ -16,6 +17,7 @@ pub mod census;
 pub mod format;
 pub mod log;
 pub mod manifest;
+pub mod others;
 pub mod replay;
 pub mod segment;
 #[cfg(test)]

@@ -104,9 +104,9 @@ pub async fn list(files: &Files, dir: &Path) -> Result<Vec<OldSegment>, FileErro
 /// Bytes of one read.
 const READ_BYTES: usize = 1 << 20;
 
-/// Reads one segment; `apply` gets each entry and returns a description of the error if the entry is invalid.
-/// The segment's own chunks and its manifest decide what is damaged; `synced_whole` is the evidence of later
-/// segments.
+/// Reads one segment, which is made durable first; `apply` gets each entry and returns a description of the
+/// error if the entry is invalid. The segment's own chunks and its manifest decide what is damaged;
+/// `synced_whole` is the evidence of later segments.
 pub async fn read_segment(
     files: &Files,
     segment: &OldSegment,
@@ -117,6 +117,9 @@ pub async fn read_segment(
     let Evidence { listed, segment_bytes, .. } = segment.evidence;
     let synced_whole = synced_whole || listed.is_some_and(|listed| listed.is_closed);
     let file = files.open(&segment.path, OpenOptions::read()).await?;
+    // An earlier run may not have synced it. Replayed entries are flushed table by table: without the sync, a
+    // loss of power during the start could leave a part of a batch in an SSTable and lose the rest.
+    file.sync_data().await?;
     let gap = |offset_bytes: u64, end: u64, detail: &str| Gap {
         file: segment.path.clone(),
         offset_bytes,

@@ -4,6 +4,9 @@
 //! file is then renamed at once, so that a restart does not read it, and reused for a later segment: its
 //! blocks are already allocated, which makes writes to it twice as fast.
 //!
+//! Entries of a batch are counted too while memtables of other shards have them: see
+//! [`others`](super::others).
+//!
 //! The [`manifest`](super::manifest) lists the segments in use: it is updated before a segment is written to,
 //! and before its file is recycled.
 
@@ -19,7 +22,8 @@ use super::format;
 use super::manifest::{Listed, ManifestFile, SEGMENTS_MAX};
 use super::{CommitLogOptions, LogPosition};
 
-/// Number of entries that a memtable holds of each segment.
+/// Number of entries that a memtable holds of each segment: of its own shard's log, and of those of other
+/// shards with batches of which it has a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentRefs(Vec<(u64, u64)>);
 
@@ -44,9 +48,22 @@ impl SegmentRefs {
         self.0.is_empty()
     }
 
-    /// The earliest segment.
-    pub fn oldest(&self) -> Option<u64> {
-        self.0.iter().map(|(id, _)| *id).min()
+    /// The earliest segment of this shard's log.
+    pub fn oldest_of(&self, shard: u32) -> Option<u64> {
+        self.0.iter().map(|(id, _)| *id).filter(|id| format::split_id(*id).0 == shard).min()
+    }
+
+    /// The shards whose logs have the segments.
+    pub fn shards(&self) -> Vec<u32> {
+        let mut shards: Vec<u32> = self.0.iter().map(|(id, _)| format::split_id(*id).0).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        shards
+    }
+
+    /// The part in the segments of one shard's log.
+    pub fn of_shard(&self, shard: u32) -> Self {
+        Self(self.0.iter().filter(|(id, _)| format::split_id(*id).0 == shard).copied().collect())
     }
 }
 
@@ -64,6 +81,8 @@ pub struct Segment {
     pub closed: Cell<bool>,
     /// Entries that are in no SSTable yet, by table.
     uses: RefCell<HashMap<TableId, u64>>,
+    /// The other shards that have got parts of its batches.
+    holders: RefCell<Vec<u32>>,
 }
 
 impl Segment {
@@ -88,6 +107,18 @@ impl Segment {
     #[inline]
     pub fn add_use(&self, table: TableId) {
         *self.uses.borrow_mut().entry(table).or_default() += 1;
+    }
+
+    /// Records that another shard will have an entry of a batch.
+    pub fn add_holder(&self, shard: u32) {
+        let mut holders = self.holders.borrow_mut();
+        if !holders.contains(&shard) {
+            holders.push(shard);
+        }
+    }
+
+    pub fn holders(&self) -> Vec<u32> {
+        self.holders.borrow().clone()
     }
 }
 
@@ -240,6 +271,7 @@ impl Segments {
             synced_bytes: Cell::new(format::FIRST_CHUNK_BYTES),
             closed: Cell::new(false),
             uses: RefCell::default(),
+            holders: RefCell::default(),
         });
         self.in_use.borrow_mut().push(segment.clone());
         if let Err(error) = self.store_manifest().await {
@@ -318,14 +350,18 @@ impl Segments {
 
     /// Recycles the files of segments that are not needed, or removes them if enough are recycled already. A
     /// file that cannot be recycled is replayed after a restart; [`Self::may_be_replayed`] accounts for that.
-    pub async fn retire(&self, segments: Vec<Rc<Segment>>) {
+    /// Returns the segments that no start can find any more.
+    pub async fn retire(&self, segments: Vec<Rc<Segment>>) -> Vec<Rc<Segment>> {
         let is_noted = self.store_manifest().await.is_ok();
+        let mut gone = vec![];
         for segment in segments {
             if is_noted && self.retire_file(segment.id, segment.file.path()).await.is_ok() {
                 self.lingering.borrow_mut().remove(&segment.id);
+                gone.push(segment);
             }
             self.retiring.set(self.retiring.get() - 1);
         }
+        gone
     }
 
     async fn retire_file(&self, id: u64, path: &std::path::Path) -> Result<(), FileError> {

@@ -299,7 +299,7 @@ fn segments_are_given_up_when_their_entries_are_flushed_and_used_again() {
             assert!(log.disk_bytes() <= 96 * 1024 + 16 * 1024, "{} bytes", log.disk_bytes());
             if log
                 .flush_boundary()
-                .is_some_and(|boundary| held.oldest().is_some_and(|oldest| oldest < boundary))
+                .is_some_and(|boundary| held.oldest_of(0).is_some_and(|oldest| oldest < boundary))
             {
                 log.release(TABLE, &std::mem::take(&mut held));
                 shard.sleep_us(10_000).await;

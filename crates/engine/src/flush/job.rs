@@ -59,7 +59,7 @@ pub(super) enum FlushError {
     Write(WriteError),
     /// The SSTable was written and sealed, but cannot be read.
     Open(SSTableError),
-    /// The memtable has a part of a schema change, and the log failed to store the whole change.
+    /// The memtable has a part of a schema change or of a batch, and the log failed to store the whole.
     Log(LogError),
 }
 
@@ -120,6 +120,10 @@ impl FlushWriter {
         // part of it were flushed before it is in the log, a crash could leave only that part.
         if job.table.is_system() {
             job.table.log.sync().await.map_err(FlushError::Log)?;
+        } else if job.sealed.has_batch.get() {
+            // For the same reason.
+            let segments = job.sealed.segments.borrow().clone();
+            job.table.log.sync_with(&segments).await.map_err(FlushError::Log)?;
         }
         assert!(!broken::is("assertion"), "an assertion of a flush fails on purpose");
         let memtable = &job.sealed.memtable;

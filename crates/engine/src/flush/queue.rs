@@ -61,7 +61,7 @@ pub struct FlushQueue {
     no_space: RefCell<Option<String>>,
     /// Free bytes of the disk at the last measurement.
     free_bytes: Cell<u64>,
-    /// The schema's log failed: system tables are not flushed until a restart.
+    /// A log failed: memtables with parts of what it had to store as a whole are not flushed until a restart.
     log_failed: RefCell<Option<LogError>>,
     /// Signalled when a flush ended, with or without success.
     pub ended: Event,
@@ -142,9 +142,7 @@ impl FlushQueue {
         if let Some(sealed) = table.seal() {
             self.enqueue(table, sealed);
         }
-        let jobs = self.jobs.borrow();
-        let mine = jobs.iter().filter(|job| Rc::ptr_eq(&job.table, table));
-        FlushTicket { jobs: mine.map(|job| (job.state.clone(), job.state.failures.get())).collect() }
+        self.ticket(|job| Rc::ptr_eq(&job.table, table))
     }
 
     fn enqueue(&self, table: &Rc<Table>, sealed: Rc<LoggedMemtable>) {
@@ -241,13 +239,24 @@ impl FlushQueue {
         self.ended.until(|| !self.writing.borrow().as_ref().is_some_and(|at| Rc::ptr_eq(at, table))).await;
     }
 
-    /// Separates earlier from later writes of the table, in one step: earlier writes are flushed, as the
-    /// ticket reports, and no later write is flushed before [`Self::allow`]. Returns the log position between
-    /// them.
-    pub fn cut(&self, table: &Rc<Table>) -> (FlushTicket, LogPosition) {
-        let ticket = self.seal(table);
+    /// Separates earlier from later writes of the table, in one step: earlier writes are flushed, as
+    /// [`Self::ticket_of_cut`] reports, and no later write is flushed before [`Self::allow`]. Returns the log
+    /// position between them.
+    pub fn cut(&self, table: &Rc<Table>) -> LogPosition {
+        drop(self.seal(table));
         table.memtables.hold_flushes(table.memtables.sealed());
-        (ticket, table.log.position())
+        table.log.position()
+    }
+
+    /// The ticket of the memtables of the table before its last [`Self::cut`].
+    pub fn ticket_of_cut(&self, table: &Table) -> FlushTicket {
+        self.ticket(|job| std::ptr::eq(&*job.table, table) && !table.memtables.blocks_flush(&job.sealed))
+    }
+
+    fn ticket(&self, is_wanted: impl Fn(&Job) -> bool) -> FlushTicket {
+        let jobs = self.jobs.borrow();
+        let wanted = jobs.iter().filter(|job| is_wanted(job));
+        FlushTicket { jobs: wanted.map(|job| (job.state.clone(), job.state.failures.get())).collect() }
     }
 
     /// Allows flushes of this table again.

@@ -39,6 +39,11 @@ pub async fn close(shard: &Shard) -> Result<(), EngineError> {
     let _ = saved.await;
     // Data that cannot be flushed for lack of space is in the log.
     let flushed = flush(shard, vec![]).await;
+    let settle = |shard: Shard| async move {
+        EngineShard::of(&shard)?.settle().await;
+        Ok(())
+    };
+    on_all(shard, CpuGroup::CommitLog, settle).await?;
     let stop = |shard: Shard| async move {
         let node = NodeShard::of(&shard)?;
         node.engine.stop().await;

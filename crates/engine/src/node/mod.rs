@@ -61,7 +61,7 @@ pub use snapshot::store::{Clear, clear as clear_snapshots, list as snapshots};
 pub use truncate::truncate;
 pub(crate) use view_build::resume as resume_view_builds;
 pub use view_build::{ViewBuild, view_builds};
-pub use write::{apply, apply_batch, read_modify_write};
+pub use write::{apply, apply_batch, apply_unlogged, read_modify_write};
 
 /// The node, as stored on each shard.
 pub struct NodeShard {

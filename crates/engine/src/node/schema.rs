@@ -81,7 +81,7 @@ async fn change_schema_locked(
     if has_change_logs(&new) && !has_change_logs(&old) && !has_generation(node).await? {
         mutations.extend(catalog::generation(timestamp_us));
     }
-    node.engine.apply_batch(mutations).await?;
+    node.engine.apply_batch(mutations, true).await?;
     // The change is durable in the log of the system tables. A flush that fails now, or waits for other
     // failing flushes, continues in the background.
     let system: Vec<TableId> = catalog::system_tables().iter().map(|schema| schema.id).collect();

@@ -1,7 +1,8 @@
 //! TRUNCATE: when it returns, all earlier writes to a table are removed, also after a crash during it.
 //!
 //! 1. Jobs and flushes of the table are held back, so that every generation below a limit belongs to earlier
-//!    writes.
+//!    writes. Batches over several shards are held back while the shards determine their positions, so that
+//!    the positions divide such batches in the same way on all shards.
 //! 2. With `auto_snapshot`: each shard separates earlier from later writes. The earlier ones are flushed, and
 //!    a snapshot of all SSTables is made; the later ones stay in the table. So every write acknowledged
 //!    before the TRUNCATE that is not in the table afterwards is in the snapshot. If the snapshot fails,
@@ -23,6 +24,7 @@ use model::{TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 
 use super::snapshot::{self, Automatic, Cause};
+use super::write::between_batches;
 use super::{NodeShard, on_all, view_build};
 use crate::commitlog::LogPosition;
 use crate::error::EngineError;
@@ -140,21 +142,11 @@ async fn keep_and_empty(
 async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> Result<(), EngineError> {
     let id = table.schema.id;
     let block = move |shard: Shard| async move {
-        let engine = EngineShard::of(&shard)?;
-        let table = engine.table(id)?;
-        engine.compactions().block(id).await;
-        engine.flushes().block(&table).await;
-        Ok(table.sstables.next_generation())
+        EngineShard::of(&shard)?.compactions().block(id).await;
+        Ok(())
     };
-    let next = on_all(shard, CpuGroup::Statement, block).await?;
-    let first_generation = next.into_iter().max().unwrap_or(1);
-    let forget = move |shard: Shard| async move {
-        let table = EngineShard::of(&shard)?.table(id)?;
-        let position = table.log.position();
-        table.forget_memtables();
-        Ok(position)
-    };
-    let positions: Vec<LogPosition> = on_all(shard, CpuGroup::Statement, forget).await?;
+    on_all(shard, CpuGroup::Statement, block).await?;
+    let (first_generation, positions) = between_batches(shard, forget(shard, id)).await?;
     raise_generations(shard, id, first_generation).await?;
     let record = Truncation { first_generation, positions };
     if let Err(error) = truncation::store(shard.files(), &node.table_dir(&table.schema), &record).await {
@@ -167,6 +159,26 @@ async fn empty(shard: &Shard, node: &Rc<NodeShard>, table: &catalog::Table) -> R
         return Err(error.into());
     }
     take_out(shard, node, table, record).await
+}
+
+/// Holds flushes back and removes the memtables, while jobs are held back. Returns the first generation of
+/// later writes, and the position of each shard's log.
+async fn forget(shard: &Shard, id: TableId) -> Result<(u64, Vec<LogPosition>), EngineError> {
+    let block = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        let table = engine.table(id)?;
+        engine.flushes().block(&table).await;
+        Ok(table.sstables.next_generation())
+    };
+    let next = on_all(shard, CpuGroup::Statement, block).await?;
+    let first_generation = next.into_iter().max().unwrap_or(1);
+    let forget = move |shard: Shard| async move {
+        let table = EngineShard::of(&shard)?.table(id)?;
+        let position = table.log.position();
+        table.forget_memtables();
+        Ok(position)
+    };
+    Ok((first_generation, on_all(shard, CpuGroup::Statement, forget).await?))
 }
 
 /// New SSTables get generations that the record does not cover.

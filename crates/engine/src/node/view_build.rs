@@ -19,7 +19,7 @@ use model::{ClusteringRange, PartitionRange, RingPosition, TableId, ViewPlan};
 use reader::PagePlace;
 use runtime::{CpuGroup, JoinHandle, Shard};
 
-use super::write::apply_all;
+use super::write::apply_each;
 use super::{Deadline, NodeShard, on_all, sync, truncate, views};
 use crate::error::EngineError;
 use crate::read::ReadCommand;
@@ -242,7 +242,8 @@ async fn build_part(shard: &Shard, view: TableId, from: i64, progress: &Progress
         }
         progress.keys.fetch_add(page.partitions.len() as u64, Ordering::Relaxed);
         if !writes.is_empty() {
-            apply_all(shard, writes, Deadline::NONE).await?;
+            // Not as a whole: after a crash the build writes these rows again.
+            apply_each(shard, writes, Deadline::NONE).await?;
         }
         let Some(next) = page.next else { break };
         // A token may have several partitions; the one before is certainly done.

@@ -5,9 +5,10 @@
 //! 1. On the shard of the request it passes the gate of its tables, which a truncate closes.
 //! 2. It takes the lock of each partition on the shard that owns it, in the order of shards, tables and keys,
 //!    so that two writes never wait for each other.
-//! 3. Under the lock it reads the stored rows that it affects, and [`ViewPlan::mutations`] computes the
-//!    writes to the views.
-//! 4. All mutations are applied in one batch ([`apply_all`]). What has begun is completed, even if no task
+//! 3. Under the lock it reads the stored rows that it affects, and [`ViewPlan::mutations`] computes the writes
+//!    to the views.
+//! 4. All mutations are applied as a whole ([`apply_all`]): after a crash base table and views agree, on any
+//!    number of shards. The same holds for unlogged batches. What has begun is completed, even if no task
 //!    waits for it.
 //!
 //! The plans are those of the shard of the request. A write that began there before a view was known is not

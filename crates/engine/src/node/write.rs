@@ -4,10 +4,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 
 use base::broken;
+use catalog::is_system_keyspace;
 use model::{Mutation, PartitionRange};
-use runtime::Shard;
+use runtime::{CpuGroup, Shard, ShardId};
 
-use super::{Deadline, NodeShard, owner, views};
+use super::{Deadline, NodeShard, on_all, owner, views};
 use crate::error::EngineError;
 use crate::read::{Page, ReadCommand};
 use crate::shard::EngineShard;
@@ -34,8 +35,9 @@ pub async fn apply(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Res
     call.await?
 }
 
-/// Applies mutations, each on the shard that owns it, together with what follows from them to views. The
-/// mutations of one shard are in its log completely or not at all. The deadline is as for [`apply`].
+/// Applies mutations as a whole, each on the shard that owns it, together with what follows from them to views:
+/// after a crash all of them are there, or none. Reads may see a part before this returns. See
+/// [`EngineShard::apply_spread`] for several shards. The deadline is as for [`apply`].
 pub async fn apply_batch(
     shard: &Shard,
     mutations: Vec<Mutation>,
@@ -56,7 +58,45 @@ pub(super) async fn apply_all(
     deadline: Deadline,
 ) -> Result<(), EngineError> {
     let node = NodeShard::of(shard)?;
-    let group = shard.current_group();
+    let target = |mutation: &Mutation| owner(&node, &mutation.schema, mutation.key.token());
+    let Some(first) = mutations.first().map(target) else { return Ok(()) };
+    if mutations.iter().all(|mutation| target(mutation) == first) {
+        return apply_together(shard, first, mutations, true, deadline).await;
+    }
+    if broken::is("batch_whole") {
+        return apply_each(shard, mutations, deadline).await;
+    }
+    if let Some(mutation) = mutations.iter().find(|mutation| is_system_keyspace(&mutation.schema.keyspace)) {
+        let name = mutation.schema.full_name();
+        return Err(EngineError::Invalid(format!("{name} cannot be in a batch with tables of users")));
+    }
+    let mutations = mutations.into_iter().map(|mutation| (target(&mutation), mutation)).collect();
+    deadline.limit(shard, pin!(node.engine.apply_spread(mutations))).await
+}
+
+/// Applies mutations, each on the shard that owns it. The mutations of one shard are in its log completely or
+/// not at all; if tables with views are among them, all are applied as a whole. The deadline is as for
+/// [`apply`].
+pub async fn apply_unlogged(
+    shard: &Shard,
+    mutations: Vec<Mutation>,
+    deadline: Deadline,
+) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
+    let _write = node.views.begin();
+    if views::are_concerned(&node, &mutations) {
+        return views::apply(shard, mutations, deadline).await;
+    }
+    apply_each(shard, mutations, deadline).await
+}
+
+/// [`apply_unlogged`] without views.
+pub(super) async fn apply_each(
+    shard: &Shard,
+    mutations: Vec<Mutation>,
+    deadline: Deadline,
+) -> Result<(), EngineError> {
+    let node = NodeShard::of(shard)?;
     let mut by_shard: Vec<Vec<Mutation>> = (0..shard.shard_count()).map(|_| vec![]).collect();
     for mutation in mutations {
         by_shard[owner(&node, &mutation.schema, mutation.key.token()) as usize].push(mutation);
@@ -64,20 +104,51 @@ pub(super) async fn apply_all(
     let calls: Vec<_> = (0..shard.shard_count())
         .zip(by_shard)
         .filter(|(_, mutations)| !mutations.is_empty())
-        .map(|(target, mutations)| {
-            shard.call(target, group, move |shard| async move {
-                let engine = EngineShard::of(&shard)?;
-                deadline.limit(&shard, pin!(engine.apply_batch(mutations))).await
-            })
-        })
+        .map(|(target, mutations)| apply_together(shard, target, mutations, false, deadline))
         .collect();
     let mut failed = None;
     for call in calls {
-        if let Err(error) = call.await.map_err(EngineError::from).and_then(|result| result) {
+        if let Err(error) = call.await {
             failed.get_or_insert(error);
         }
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// Applies mutations of one shard on it; they are on their way before this returns.
+fn apply_together(
+    shard: &Shard,
+    target: ShardId,
+    mutations: Vec<Mutation>,
+    is_whole: bool,
+    deadline: Deadline,
+) -> impl Future<Output = Result<(), EngineError>> {
+    let call = shard.call(target, shard.current_group(), move |shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        deadline.limit(&shard, pin!(engine.apply_batch(mutations, is_whole))).await
+    });
+    async move { call.await? }
+}
+
+/// Runs `work` while no batch over several shards is logged and not yet in all its memtables.
+pub(super) async fn between_batches<T>(
+    shard: &Shard,
+    work: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    let hold = |shard: Shard| async move {
+        EngineShard::of(&shard)?.hold_batches().await;
+        Ok(())
+    };
+    let result = match on_all(shard, CpuGroup::Statement, hold).await {
+        Ok(_) => work.await,
+        Err(error) => Err(error),
+    };
+    let allow = |shard: Shard| async move {
+        EngineShard::of(&shard)?.allow_batches();
+        Ok(())
+    };
+    on_all(shard, CpuGroup::Statement, allow).await?;
+    result
 }
 
 /// See [`EngineShard::read_modify_write`]. It runs on the shard that owns the partition, which `decide` gets

@@ -34,7 +34,7 @@ impl EngineShard {
         while !unsaved.is_empty() {
             let count = unsaved.len().min(most);
             let mutations = unsaved[..count].iter().map(|ended| mutation(&schema, ended, now_s)).collect();
-            match self.apply_batch(mutations).await {
+            match self.apply_batch(mutations, false).await {
                 Ok(()) => drop(unsaved.drain(..count)),
                 Err(EngineError::Log(LogError::TooLarge { .. })) if count > 1 => most = 1,
                 // It is too large to be stored.

@@ -76,10 +76,13 @@ impl EngineShard {
     fn relieve_log(&self) {
         for table in self.tables() {
             let Some(boundary) = table.log.flush_boundary() else { continue };
-            let oldest = table.memtables.active().segments.borrow().oldest();
+            let oldest = table.memtables.active().segments.borrow().oldest_of(self.shard.id());
             if oldest.is_some_and(|oldest| oldest < boundary) {
                 drop(self.flushes.seal(&table));
             }
+        }
+        if let Some(boundary) = self.log.flush_boundary() {
+            self.log.ask_others_to_flush(boundary);
         }
     }
 

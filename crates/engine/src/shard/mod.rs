@@ -2,6 +2,7 @@
 //!
 //! - `write`: validates and encodes a write, appends it to the log and applies it to the memtable in one
 //!   turn, then waits until it is durable;
+//! - `batch`: batches over several shards;
 //! - `read`: resumes a parked read, or admits and opens a new one;
 //! - `memory`: the memory of memtables and caches, and its limits;
 //! - `flush_policy`: decides when memtables are flushed;
@@ -9,6 +10,7 @@
 //! - `compaction_history`: ended compactions, stored for a week;
 //! - `report`: the shard's report.
 
+mod batch;
 mod compaction_history;
 mod flush_policy;
 mod memory;
@@ -37,6 +39,7 @@ use crate::partition_locks::PartitionLocks;
 use crate::read::admission::Admissions;
 use crate::table::Table;
 use crate::table::large_data_log::LargeDataLog;
+use batch::{Batches, Links};
 use memory::Memory;
 
 /// See the head of this file.
@@ -58,6 +61,8 @@ pub struct EngineShard {
     /// Buffer for encoded entries, kept to reuse its memory.
     scratch: RefCell<Vec<u8>>,
     locks: PartitionLocks,
+    batches: Batches,
+    links: Rc<Links>,
     /// Held while the compaction history is being stored.
     history_saves: Mutex,
     stopping: Cell<bool>,
@@ -103,6 +108,8 @@ impl EngineShard {
             let (compactions, table) = (waited_for.clone(), table.clone());
             Box::pin(async move { compactions.wait_before_flush(&table).await })
         });
+        let links = Links::new(shard);
+        log.connect(links.clone());
         let this = Rc::new(Self {
             shard: shard.clone(),
             compactions,
@@ -117,6 +124,8 @@ impl EngineShard {
             last_segment: Cell::new(0),
             scratch: RefCell::default(),
             locks: PartitionLocks::default(),
+            batches: Batches::default(),
+            links,
             history_saves: Mutex::default(),
             stopping: Cell::new(false),
             tasks: RefCell::default(),
@@ -213,9 +222,15 @@ impl EngineShard {
         Ok(())
     }
 
+    /// Waits until other shards know which entries of their logs this shard has flushed.
+    pub async fn settle(&self) {
+        self.links.settle().await;
+    }
+
     /// Stops the tasks; waiting writes are refused. The caller closes the log.
     pub async fn stop(&self) {
         self.stopping.set(true);
+        self.stop_batches();
         self.compactions.stop().await;
         self.flushes.stop();
         self.pressure.signal();

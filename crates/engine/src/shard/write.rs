@@ -8,6 +8,7 @@ use base::broken;
 use model::{Mutation, PartitionKey, PartitionRange, TableId, codec};
 
 use super::EngineShard;
+use crate::commitlog::format::split_id;
 use crate::commitlog::{Appended, LogError};
 use crate::error::EngineError;
 use crate::partition_locks::PartitionGuard;
@@ -64,11 +65,14 @@ impl EngineShard {
         self.locks.lock(table, key).await
     }
 
-    /// Reads a part of one partition, lets `decide` return the mutations, and applies them. Calls for the
-    /// same partition run one at a time; each sees the writes of the previous one. Returns the page that was
-    /// read, when the writes are durable.
+    /// Reads a part of one partition, lets `decide` return the mutations, and applies them, all or nothing
+    /// also after a crash. Calls for the same partition run one at a time; each sees the writes of the previous
+    /// one. Returns the page that was read, when the writes are durable.
+    ///
+    /// Mutations of other partitions and tables, also on other shards, may be among them; those of other
+    /// shards are applied after the lock is released.
     pub async fn read_modify_write<E: From<EngineError>>(
-        &self,
+        self: &Rc<Self>,
         command: &ReadCommand,
         decide: impl FnOnce(&Page) -> Result<Option<Vec<Mutation>>, E>,
     ) -> Result<Page, E> {
@@ -79,10 +83,23 @@ impl EngineShard {
         };
         let guard = self.locks.lock(command.table, key.clone()).await;
         let page = self.read(command).await?;
-        let mut last = None;
-        for mutation in decide(&page)?.unwrap_or_default() {
-            last = Some(self.append(mutation).await?.1);
+        let mut mutations = decide(&page)?.unwrap_or_default();
+        let mut owned = Vec::with_capacity(mutations.len());
+        for mutation in mutations.drain(..) {
+            owned.push((self.table(mutation.schema.id)?.owner(mutation.key.token()), mutation));
         }
+        let is_spread = owned.iter().any(|(shard, _)| *shard != self.shard.id());
+        if is_spread {
+            let spread = self.log_spread(owned).await?;
+            drop(guard);
+            spread.await?;
+            return Ok(page);
+        }
+        mutations.extend(owned.into_iter().map(|(_, mutation)| mutation));
+        let last = match mutations.len() {
+            1 => Some(self.append(mutations.remove(0)).await?.1),
+            _ => self.append_batch(mutations, true).await?,
+        };
         drop(guard);
         let durable = match last {
             // The log is written in order: earlier entries are durable with this one.
@@ -94,9 +111,23 @@ impl EngineShard {
         Ok(page)
     }
 
-    /// Applies mutations to tables of one log, all or nothing also after a crash, because they are in one
-    /// chunk of the log. Otherwise like [`Self::apply`].
-    pub async fn apply_batch(&self, mutations: Vec<Mutation>) -> Result<(), EngineError> {
+    /// Applies mutations to tables of one log, which are in one chunk of the log: after a crash all entries
+    /// are in the log or none. `is_whole`: the flush of one table does not make its part survive alone.
+    /// Otherwise like [`Self::apply`].
+    pub async fn apply_batch(&self, mutations: Vec<Mutation>, is_whole: bool) -> Result<(), EngineError> {
+        match self.append_batch(mutations, is_whole).await? {
+            Some(appended) => Ok(appended.durable().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends to the log and applies to the memtables; the rest of [`Self::apply_batch`] waits for
+    /// durability. `None` if there is nothing to append.
+    async fn append_batch(
+        &self,
+        mutations: Vec<Mutation>,
+        is_whole: bool,
+    ) -> Result<Option<Appended>, EngineError> {
         let mut entries = vec![];
         for mutation in &mutations {
             validate(mutation)?;
@@ -106,7 +137,7 @@ impl EngineShard {
         }
         // Each entry is preceded by its length; the log adds the length of one.
         let bytes = entries.iter().map(|entry| entry.len() + 4).sum::<usize>().saturating_sub(4);
-        let Some(first) = mutations.first() else { return Ok(()) };
+        let Some(first) = mutations.first() else { return Ok(None) };
         let log = self.table(first.schema.id)?.log.clone();
         loop {
             if self.memory.is_full() {
@@ -124,18 +155,22 @@ impl EngineShard {
             Ok(table)
         };
         let tables: Result<Vec<_>, EngineError> = mutations.iter().map(table_of).collect();
+        let tables = tables?;
+        // The memtable of a single table is flushed as a whole.
+        let is_spread = is_whole && tables.iter().any(|table| !Rc::ptr_eq(table, &tables[0]));
         let mut appended = None;
         // There is no await from here to the end, so all entries are in the same chunk.
-        for ((table, mutation), entry) in tables?.into_iter().zip(mutations).zip(entries) {
+        for ((table, mutation), entry) in tables.into_iter().zip(mutations).zip(entries) {
             assert!(Rc::ptr_eq(&table.log, &log), "what is written together has one log");
             let at = log.append(mutation.schema.id, &entry);
-            self.put(&table.memtables.active(), mutation, at.position.segment);
+            let active = table.memtables.active();
+            if is_spread {
+                active.has_batch.set(true);
+            }
+            self.put(&active, mutation, at.position.segment);
             appended = Some(at);
         }
-        match appended {
-            Some(appended) => Ok(appended.durable().await?),
-            None => Ok(()),
-        }
+        Ok(appended)
     }
 
     /// Applies a write from a log of an earlier run. It is in no log of this run.
@@ -152,7 +187,7 @@ impl EngineShard {
     }
 
     #[inline]
-    fn put(&self, active: &LoggedMemtable, mutation: Mutation, segment: u64) {
+    pub(super) fn put(&self, active: &LoggedMemtable, mutation: Mutation, segment: u64) {
         let before = active.memtable.charged_bytes();
         active.memtable.apply(mutation);
         active.segments.borrow_mut().add(segment);
@@ -160,7 +195,14 @@ impl EngineShard {
             active.first_write_us.set(Some(self.shard.now_us()));
         }
         self.grown(before, active.memtable.charged_bytes());
-        if self.last_segment.replace(segment) != segment {
+        self.note_segment(segment);
+    }
+
+    /// Signals pressure when the first entry of a segment of this shard's log has been appended.
+    #[inline]
+    pub(super) fn note_segment(&self, segment: u64) {
+        if self.last_segment.get() != segment && split_id(segment).0 == self.shard.id() {
+            self.last_segment.set(segment);
             self.pressure.signal();
         }
     }
@@ -172,7 +214,7 @@ impl EngineShard {
         }
     }
 
-    async fn wait_for_memory(&self) -> Result<(), EngineError> {
+    pub(super) async fn wait_for_memory(&self) -> Result<(), EngineError> {
         if self.stopping.get() {
             return Err(EngineError::Stopped);
         }
@@ -194,7 +236,7 @@ impl EngineShard {
     }
 
     /// Why waiting for a flush is useless; if `None`, flushes have been triggered.
-    fn cannot_flush(&self) -> Option<LogError> {
+    pub(super) fn cannot_flush(&self) -> Option<LogError> {
         self.pressure.signal();
         let why = self.flushes.no_space()?;
         let source = std::io::Error::new(std::io::ErrorKind::StorageFull, why);

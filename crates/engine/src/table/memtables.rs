@@ -22,6 +22,9 @@ pub struct LoggedMemtable {
     logged_from: LogPosition,
     /// Set when it stops being the active one.
     logged_until: Cell<LogPosition>,
+    /// It has mutations of batches that other memtables have mutations of: it is flushed after the log's
+    /// entries have been synced.
+    pub has_batch: Cell<bool>,
     /// Time of its first write, in the shard's monotonic time.
     pub first_write_us: Cell<Option<u64>>,
 }
@@ -34,6 +37,7 @@ impl LoggedMemtable {
             segments: RefCell::default(),
             logged_from: position,
             logged_until: Cell::new(position),
+            has_batch: Cell::new(false),
             first_write_us: Cell::new(None),
         })
     }

@@ -109,7 +109,16 @@ fn a_missing_cut_or_emptied_segment_is_refused_or_skipped_on_request() {
 
 #[test]
 fn a_log_of_the_version_without_manifests_is_read() {
-    let dir = dir("log-without-manifest");
+    a_log_of_version_is_read(1);
+}
+
+#[test]
+fn a_log_of_the_version_without_batch_entries_is_read() {
+    a_log_of_version_is_read(2);
+}
+
+fn a_log_of_version_is_read(version: u32) {
+    let dir = dir(&format!("log-of-version-{version}"));
     let engine = open(options(&dir), 2);
     let table = table(&engine);
     for c in 0..200 {
@@ -119,11 +128,12 @@ fn a_log_of_the_version_without_manifests_is_read() {
     for log in [dir.join("commitlog"), dir.join("commitlog/schema")] {
         for path in files(&log, "") {
             let name = path.file_name().unwrap().to_str().unwrap();
-            if name.starts_with("manifest-") {
+            if name.starts_with("manifest-") && version == 1 {
                 std::fs::remove_file(&path).unwrap();
             } else if name.starts_with("CommitLog-") {
                 let mut bytes = std::fs::read(&path).unwrap();
-                bytes[4..8].copy_from_slice(&1u32.to_be_bytes());
+                assert_eq!(bytes[4..8], 3u32.to_be_bytes(), "the current version");
+                bytes[4..8].copy_from_slice(&version.to_be_bytes());
                 let crc = base::crc::crc32(&bytes[..28]);
                 bytes[28..32].copy_from_slice(&crc.to_be_bytes());
                 std::fs::write(&path, &bytes).unwrap();

@@ -1,6 +1,8 @@
 //! Tests of the engine's public interface on a directory.
 
 mod admission;
+mod batch_faults;
+mod batches;
 mod budgets;
 mod change_logs;
 mod compaction;

@@ -279,6 +279,10 @@ impl Storage for SSTableStorage {
         refused()
     }
 
+    async fn apply_unlogged(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
+        refused()
+    }
+
     async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
         if command.table != self.table.id {
             let text = format!("only {} is here", self.table.full_name());

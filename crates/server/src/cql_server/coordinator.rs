@@ -327,6 +327,14 @@ impl Storage for ShardCoordinator {
         Ok(())
     }
 
+    async fn apply_unlogged(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
+        let count = mutations.len();
+        let applied = node::apply_unlogged(&self.shard, mutations, self.deadline.get()).await;
+        applied.map_err(|error| cql_error(&error))?;
+        self.traced(|| format!("Wrote {count} mutations"));
+        Ok(())
+    }
+
     async fn read(&self, mut command: ReadCommand) -> Result<Page, CqlError> {
         if let Some(page) = self.read_virtual(&command).await? {
             return Ok(page);

@@ -309,6 +309,10 @@ impl Storage for EngineCoordinator {
         refused()
     }
 
+    async fn apply_unlogged(&self, _: Vec<Mutation>) -> Result<(), CqlError> {
+        refused()
+    }
+
     async fn read(&self, mut command: ReadCommand) -> Result<Page, CqlError> {
         if let Some(paging) = command.paging.as_mut().filter(|_| self.is_reopened) {
             paging.read_id = paging.read_id.wrapping_add(1).max(1);

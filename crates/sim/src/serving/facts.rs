@@ -10,6 +10,8 @@
 //! - *gone* when the node refused it, when a restart has shown that it did not happen, or when the table was
 //!   emptied: no read may see it again.
 //!
+//! The writes of a logged batch are gone together: a restart shows all of them or none.
+//!
 //! A write is of one partition, and a read of one partition in one page sees it whole or not at all: if one
 //! of its cells is seen, all of it is certain for the remainder of that read. The higher timestamp is the
 //! newer one; all timestamps differ.
@@ -120,6 +122,8 @@ pub struct Facts {
     pub partitions: i32,
     pub rows: i32,
     writes: BTreeMap<i32, Write>,
+    /// The writes of each logged batch over several partitions, since the last restart.
+    batches: Vec<Vec<i32>>,
     /// A schema change of this table is in progress, or has failed.
     pub is_changing: bool,
     /// Stamp of the last start or end of such a change.
@@ -128,7 +132,15 @@ pub struct Facts {
 
 impl Facts {
     pub fn new(name: &'static str, partitions: i32, rows: i32) -> Self {
-        Self { name, partitions, rows, writes: BTreeMap::new(), is_changing: false, disturbed: 0 }
+        Self {
+            name,
+            partitions,
+            rows,
+            writes: BTreeMap::new(),
+            batches: vec![],
+            is_changing: false,
+            disturbed: 0,
+        }
     }
 
     pub fn began(
@@ -153,6 +165,13 @@ impl Facts {
             is_acknowledged: false,
         };
         self.writes.insert(seq, write);
+    }
+
+    /// Records that these writes are sent as one logged batch.
+    pub fn began_batch(&mut self, seqs: &[i32]) {
+        if seqs.len() > 1 {
+            self.batches.push(seqs.to_vec());
+        }
     }
 
     /// Records an acknowledgement. `is_durable`: it holds after a power failure too.
@@ -212,9 +231,11 @@ impl Facts {
     }
 
     /// After a restart, and a compared read of everything: writes that were seen are durable, and possible
-    /// writes that would have been seen if they were present are gone.
-    pub fn settle(&mut self, at: EventTime, rows: &[Shown]) {
+    /// writes that would have been seen if they were present are gone. An error if a logged batch is there in
+    /// part.
+    pub fn settle(&mut self, at: EventTime, rows: &[Shown]) -> Result<(), String> {
         let by_place = Places::of(rows);
+        let mut all_gone = BTreeSet::new();
         loop {
             let mut gone = vec![];
             for write in self.writes.values().filter(|write| write.state == State::Possible) {
@@ -225,6 +246,7 @@ impl Facts {
             if gone.is_empty() {
                 break;
             }
+            all_gone.extend(gone.iter().copied());
             for seq in gone {
                 if let Some(write) = self.writes.get_mut(&seq) {
                     write.state = State::Gone;
@@ -238,6 +260,21 @@ impl Facts {
             }
             write.ended.get_or_insert(at);
         }
+        for batch in std::mem::take(&mut self.batches) {
+            let state = |seq: &i32| self.writes.get(seq).map(|write| write.state);
+            let is_there = |seq: &&i32| matches!(state(seq), Some(State::Certain(_)));
+            let (there, gone) =
+                (batch.iter().find(is_there), batch.iter().find(|seq| all_gone.contains(seq)));
+            if let (Some(there), Some(gone)) = (there, gone) {
+                return Err(format!(
+                    "{}: of the logged batch {batch:?} one write is there, {}\n  and one is not, {}",
+                    self.name,
+                    self.describe(*there),
+                    self.describe(*gone)
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the content shows that the write is absent.

@@ -81,6 +81,8 @@ pub enum Checker {
     Reads,
     /// The same for the first read of each table after a restart.
     Restart,
+    /// After a restart all partitions of a logged batch have their part, or none.
+    Batches,
     /// Conditional statements are linearizable.
     Linear,
     /// A counter has each addition once.
@@ -104,12 +106,13 @@ pub enum Checker {
 }
 
 impl Checker {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Answers,
         Self::Connections,
         Self::Errors,
         Self::Reads,
         Self::Restart,
+        Self::Batches,
         Self::Linear,
         Self::Counters,
         Self::Pages,

@@ -278,6 +278,9 @@ impl Table {
             drafts.iter().map(|draft| draft.statement(session, &name, None)).collect();
         let with = With { timestamp_us: Some(timestamp_us), ..With::default() };
         let kind = if session.chance(1, 2) { BatchType::Logged } else { BatchType::Unlogged };
+        if kind == BatchType::Logged {
+            self.facts.borrow_mut().began_batch(&seqs);
+        }
         let texts: Vec<String> = statements.iter().map(Statement::literal).collect();
         session.note(&format!("batch {seqs:?} at {timestamp_us}: {}", texts.join("; ")));
         notes.count(|counts| counts.writes += 1);
@@ -379,7 +382,7 @@ impl Table {
                     let compared = facts.compare(notes, scope, &rows, begun, ended);
                     notes.check(checker, compared.map_err(|what| format!("all of it: {what}")));
                     if is_restarted {
-                        facts.settle(ended, &rows);
+                        notes.check(Checker::Batches, facts.settle(ended, &rows));
                     }
                     return;
                 }

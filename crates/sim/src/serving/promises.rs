@@ -17,6 +17,11 @@ pub const PROMISES: &[Promise<Checker>] = &[
     ),
     Promise::new("write_applied", Checker::Reads, "one of eight writes is acknowledged and not applied"),
     Promise::new("log_sync", Checker::Restart, "the commit log acknowledges without a sync"),
+    Promise::new(
+        "batch_whole",
+        Checker::Batches,
+        "a batch over several shards is logged by each shard alone",
+    ),
     Promise::new("decision_youngest", Checker::Linear, "a decided write keeps the timestamp of its arrival"),
     Promise::new("counter_once", Checker::Counters, "an addition to a counter is made twice"),
     Promise::new("page_whole", Checker::Pages, "a page that is not the last loses its last partition"),

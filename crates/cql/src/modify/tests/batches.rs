@@ -38,6 +38,11 @@ impl Storage for Recorder {
         self.inner.apply_batch(mutations).await
     }
 
+    async fn apply_unlogged(&self, mutations: Vec<Mutation>) -> Result<(), CqlError> {
+        self.note(format!("apply {} unlogged", mutations.len()));
+        self.inner.apply_unlogged(mutations).await
+    }
+
     async fn read(&self, command: ReadCommand) -> Result<Page, CqlError> {
         self.note("read");
         self.inner.read(command).await
@@ -99,6 +104,9 @@ fn writes_to_one_partition_are_one_mutation() {
     assert_eq!(calls(&row(1, 1)), "apply 1");
     assert_eq!(calls(&batch(&[row(1, 1), row(1, 2), row(1, 1)])), "apply 2");
     assert_eq!(calls(&batch(&[row(1, 1), row(2, 2)])), "apply 2 together");
+    let unlogged = batch(&[row(1, 1), row(2, 2)]).replace("BATCH INSERT", "UNLOGGED BATCH INSERT");
+    assert_eq!(calls(&unlogged), "apply 2 unlogged");
+    assert_eq!(calls("DELETE FROM t WHERE k IN (1, 2)"), "apply 2 unlogged");
     assert_eq!(calls("BEGIN BATCH APPLY BATCH"), "");
     assert_eq!(calls("UPDATE t SET v = 1 WHERE k = 1 AND c IN (1, 2, 3)"), "apply 3");
     assert_eq!(calls("UPDATE t SET l = l - [1] WHERE k = 1 AND c = 1"), "read");

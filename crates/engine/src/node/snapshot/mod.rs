@@ -23,6 +23,7 @@ use catalog::is_system_keyspace;
 use model::TableId;
 use runtime::{CpuGroup, Shard};
 
+use super::write::between_batches;
 use super::{NodeShard, flush, on_all};
 use crate::commitlog::LogPosition;
 use crate::error::EngineError;
@@ -133,16 +134,23 @@ pub(crate) async fn automatic(
     cause: Cause,
 ) -> Result<Automatic, EngineError> {
     let id = table.schema.id;
+    let block = move |shard: Shard| async move {
+        EngineShard::of(&shard)?.compactions().block(id).await;
+        Ok(())
+    };
+    let cut = move |shard: Shard| async move {
+        let engine = EngineShard::of(&shard)?;
+        Ok(engine.flushes().cut(&engine.table(id)?))
+    };
     let flush = move |shard: Shard| async move {
         let engine = EngineShard::of(&shard)?;
-        let table = engine.table(id)?;
-        engine.compactions().block(id).await;
-        let (ticket, position) = engine.flushes().cut(&table);
-        ticket.flushed().await?;
-        Ok(position)
+        let ticket = engine.flushes().ticket_of_cut(&*engine.table(id)?);
+        ticket.flushed().await
     };
     let make = async {
-        let positions = on_all(shard, CpuGroup::Memtable, flush).await?;
+        on_all(shard, CpuGroup::Memtable, block).await?;
+        let positions = between_batches(shard, on_all(shard, CpuGroup::Memtable, cut)).await?;
+        on_all(shard, CpuGroup::Memtable, flush).await?;
         let mut at_ms = shard.wall_us() / 1000;
         let dir = loop {
             let dir = dir_of(node, table, &cause.tag(at_ms, &table.schema.name));

@@ -140,7 +140,7 @@ impl Life {
             sync: args.sync.unwrap_or(drawn.1),
             backend: args.backend,
         };
-        Self { works: work::all(options.shards, &options), options, rng }
+        Self { works: work::all(&options), options, rng }
     }
 
     /// Kills the directory's nodes `kills` times. Returns the number of confirmed acknowledgements.

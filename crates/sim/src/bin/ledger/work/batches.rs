@@ -1,7 +1,7 @@
-//! Batches over two partitions, two rows in each, alternately logged and unlogged.
+//! Batches over two partitions of two tables, two rows in each, alternately logged and unlogged.
 //!
-//! README.md promises that the part of a batch on one shard is present wholly or not at all. So both rows of
-//! a partition are present or none, and with one shard all four rows of a logged batch.
+//! README.md promises that a logged batch is present wholly or not at all, and of any batch the part on one
+//! shard. So both rows of a partition are present or none, and all four rows of a logged batch.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,6 +11,9 @@ use base::rng::Rng;
 use super::{KEYSPACE, Workload, some, value};
 use crate::client::{Cells, Client, Stop};
 use crate::node_process::NodeOptions;
+
+/// The tables of the first and the second partition of a batch.
+const TABLES: [&str; 2] = ["batches", "more_batches"];
 
 const PARTITIONS: i64 = 20;
 /// Rows of a batch in each of its two partitions.
@@ -24,24 +27,20 @@ struct Batch {
     may: u8,
 }
 
+#[derive(Default)]
 pub struct Batches {
-    shards: u32,
     batches: Mutex<BTreeMap<i64, Batch>>,
 }
 
 impl Batches {
-    pub fn new(shards: u32) -> Self {
-        Self { shards, batches: Mutex::default() }
-    }
-
     fn text(number: i64) -> String {
         let kind = if is_logged(number) { "" } else { "UNLOGGED " };
         let mut text = format!("BEGIN {kind}BATCH\n");
-        for partition in partitions(number) {
+        for (partition, table) in partitions(number).into_iter().zip(TABLES) {
             for row in 0..ROWS {
                 let value = value(number, row as u32);
                 text.push_str(&format!(
-                    "INSERT INTO {KEYSPACE}.batches (p, number, i, v) VALUES ({partition}, {number}, {row}, '{value}');\n"
+                    "INSERT INTO {KEYSPACE}.{table} (p, number, i, v) VALUES ({partition}, {number}, {row}, '{value}');\n"
                 ));
             }
         }
@@ -64,9 +63,12 @@ impl Workload for Batches {
     }
 
     fn setup(&self) -> Vec<String> {
-        vec![format!(
-            "CREATE TABLE {KEYSPACE}.batches (p int, number bigint, i int, v text, PRIMARY KEY (p, number, i))"
-        )]
+        let table = |name| {
+            format!(
+                "CREATE TABLE {KEYSPACE}.{name} (p int, number bigint, i int, v text, PRIMARY KEY (p, number, i))"
+            )
+        };
+        TABLES.map(table).to_vec()
     }
 
     fn work(&self, _client: u64, connection: &mut Client, rng: &mut Rng) -> Result<(), Stop> {
@@ -95,14 +97,17 @@ impl Workload for Batches {
         // Number of rows of each batch in each of its partitions.
         let mut there: BTreeMap<(i64, usize), i32> = BTreeMap::new();
         let mut wrong = vec![];
-        for row in connection.rows(&format!("SELECT p, number, i, v FROM {KEYSPACE}.batches"))? {
-            let cells = Cells(&row);
-            let (p, number, i, text) = (cells.int(0)?, cells.bigint(1)?, cells.int(2)?, cells.text(3)?);
-            match partitions(number).iter().position(|partition| *partition == i64::from(p)) {
-                Some(place) if text == value(number, i as u32) => {
-                    *there.entry((number, place)).or_default() += 1
+        for (place, table) in TABLES.iter().enumerate() {
+            for row in connection.rows(&format!("SELECT p, number, i, v FROM {KEYSPACE}.{table}"))? {
+                let cells = Cells(&row);
+                let (p, number, i, text) = (cells.int(0)?, cells.bigint(1)?, cells.int(2)?, cells.text(3)?);
+                if partitions(number)[place] == i64::from(p) && text == value(number, i as u32) {
+                    *there.entry((number, place)).or_default() += 1;
+                } else {
+                    wrong.push(format!(
+                        "row {i} of batch {number} in {table}, {p} is not as any client wrote it"
+                    ));
                 }
-                _ => wrong.push(format!("row {i} of batch {number} in {p} is not as any client wrote it")),
             }
         }
         let mut batches = self.batches.lock().expect("no thread panics while it holds the lock");
@@ -118,7 +123,7 @@ impl Workload for Batches {
             let is_whole = found == 0 || found == BOTH;
             if found & batch.must != batch.must || found & !batch.may != 0 {
                 wrong.push(format!("batch {number}: partitions {found:02b} of {batch:?}"));
-            } else if is_logged(*number) && self.shards == 1 && !is_whole {
+            } else if is_logged(*number) && !is_whole {
                 wrong.push(format!("half of the logged batch {number} is there"));
             }
             *batch = Batch { must: found, may: found };

@@ -3,13 +3,13 @@
 //! | work | what must hold after a kill |
 //! |---|---|
 //! | [`rows`] | an acknowledged INSERT, UPDATE or DELETE is present, and nothing that no client wrote |
-//! | [`batches`] | an acknowledged batch is present; its part in one partition is whole, and so is a logged batch on one shard |
+//! | [`batches`] | an acknowledged batch is present; its part in one partition is whole, and so is a logged batch |
 //! | [`conditions`] | no version has two winners, versions never go back, and an answered version stays |
 //! | [`counters`] | at least the acknowledged and at most the sent increments |
 //! | [`changes`] | an acknowledged CREATE, ALTER or DROP has happened, and rows belong to the table they were written to |
 //! | [`truncates`] | an acknowledged TRUNCATE leaves nothing, one in flight everything or nothing |
 //! | [`copies`] | an acknowledged snapshot is complete, an acknowledged load is present |
-//! | [`views`] | on one shard, the views of a table have the rows that follow from it |
+//! | [`views`] | the views of a table have the rows that follow from it |
 //! | [`maintenance`] | nothing: flushes and compactions are in progress when the node is killed |
 
 mod batches;
@@ -59,17 +59,17 @@ pub trait Workload: Sync {
     fn claim(&self) -> bool;
 }
 
-/// All kinds of work. `shards`: the node's number of shards.
-pub fn all(shards: u32, options: &NodeOptions) -> Vec<Box<dyn Workload>> {
+/// All kinds of work.
+pub fn all(options: &NodeOptions) -> Vec<Box<dyn Workload>> {
     vec![
         Box::<rows::Rows>::default(),
-        Box::new(batches::Batches::new(shards)),
+        Box::<batches::Batches>::default(),
         Box::<conditions::Conditions>::default(),
         Box::<counters::Counters>::default(),
         Box::<changes::Changes>::default(),
         Box::<truncates::Truncates>::default(),
         Box::new(copies::Copies::new(options.clone())),
-        Box::new(views::Views::new(shards)),
+        Box::<views::Views>::default(),
         Box::new(maintenance::Maintenance),
     ]
 }

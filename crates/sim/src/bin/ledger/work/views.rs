@@ -12,15 +12,9 @@ use crate::node_process::NodeOptions;
 const KEYS: u64 = 200;
 const VALUES: u64 = 12;
 
+#[derive(Default)]
 pub struct Views {
-    shards: u32,
     acknowledged: AtomicU64,
-}
-
-impl Views {
-    pub fn new(shards: u32) -> Self {
-        Self { shards, acknowledged: AtomicU64::new(0) }
-    }
 }
 
 /// A statement on one or two random rows.
@@ -34,8 +28,9 @@ fn statement(rng: &mut Rng) -> String {
         7 => format!("DELETE FROM {table} WHERE k = {k}"),
         8 => format!("UPDATE {table} SET v = {v} WHERE k = {k} IF EXISTS"),
         _ => format!(
-            "BEGIN BATCH UPDATE {table} SET v = {v} WHERE k = {k}; UPDATE {table} SET v = {v}, w = {w} WHERE k = {}; \
-             APPLY BATCH",
+            "BEGIN {}BATCH UPDATE {table} SET v = {v} WHERE k = {k}; \
+             UPDATE {table} SET v = {v}, w = {w} WHERE k = {}; APPLY BATCH",
+            ["", "UNLOGGED "][rng.below(2) as usize],
             rng.below(KEYS)
         ),
     }
@@ -75,10 +70,6 @@ impl Workload for Views {
     }
 
     fn check(&self, connection: &mut Client, _options: &NodeOptions) -> Result<u64, Stop> {
-        // Writes to several shards may be incomplete, as batches.
-        if self.shards > 1 {
-            return Ok(0);
-        }
         let mut read = |text: &str| -> Result<Vec<String>, Stop> {
             let text = format!("SELECT {text}");
             let mut rows = vec![];
