@@ -13,6 +13,7 @@ use protocol::{BatchType, ColumnSpec, CqlError, ResultMetadata, Values, WriteKin
 use syntax::{BatchKind, Modification, Statement, Truncate, parse};
 
 use crate::access::authorize::{self, TableNeed};
+use crate::error::invalid;
 use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
@@ -67,6 +68,24 @@ impl std::fmt::Debug for Prepared {
 }
 
 impl Prepared {
+    /// Checks the number of values of an EXECUTE.
+    ///
+    /// # Errors
+    /// It differs from the number of markers. The text is Cassandra's, which has another one for QUERY.
+    pub fn check_bound(&self, values: &Values<'_>) -> Result<(), CqlError> {
+        match self.wrong_count(values) {
+            Some(text) => invalid!("there were {text}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Cassandra's words for values of another number than the markers.
+    fn wrong_count(&self, values: &Values<'_>) -> Option<String> {
+        let (markers, given) = (self.markers.len(), values.len());
+        let is_wrong = values.names().is_none() && given != markers;
+        is_wrong.then(|| format!("{markers} markers(?) in CQL but {given} bound variables"))
+    }
+
     /// Parses and plans a statement. `keyspace` is the keyspace in use.
     ///
     /// # Errors
@@ -486,6 +505,9 @@ pub async fn execute_batch<C: Coordinator>(
                     .to_string(),
             ));
         };
+        if let Some(text) = prepared.wrong_count(values) {
+            return invalid!("There were {text}");
+        }
         parts.push((&**plan, bind(values, &prepared.markers)?));
     }
     let parts: Vec<_> = parts.iter().map(|(plan, bound)| (*plan, &bound[..])).collect();

@@ -402,6 +402,7 @@ async fn run(
                 trace.statement(&prepared.text);
                 trace.event("Found the prepared statement");
             }
+            prepared.check_bound(&parameters.values)?;
             let outcome = execute(&node, arrival, &prepared, &parameters, warnings).await?;
             let metadata = match &outcome {
                 // The columns of a conditional statement's answer depend on whether its condition held.
