@@ -87,7 +87,7 @@ type OfNode = State<Arc<ManagedNode>>;
 
 /// The admin API of a node, with its page if the configuration says so.
 pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
-    let page = if node.config.http.api_page { page::routes() } else { Router::new() };
+    let page = if node.config.serves_page { page::routes() } else { Router::new() };
     page.route("/v1/version", get(version))
         .route("/v1/info", get(info))
         .route("/v1/tables", get(tables::stats))
