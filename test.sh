@@ -29,7 +29,8 @@ tools() { # installs and prints the tools that the other steps need
     cargo --version && cargo fmt --version && cargo clippy --version || return 1
     have mvn || install maven || return 1
     find_java >/dev/null 2>&1 || install openjdk-17-jdk-headless || install default-jdk-headless || return 1
-    find_java
+    find_java || return 1
+    echo "free disk space: $(df -h --output=avail . | tail -1 | tr -d ' '); all steps from nothing take about 20 GB"
 }
 
 fmt() { # layout of the code; correct it with: cargo fmt --all
