@@ -45,6 +45,8 @@ pub struct NodeConfig {
     pub data_dir: PathBuf,
     /// Of all shards.
     pub memory_bytes: u64,
+    /// Whether the admin API has a page for browsers.
+    pub serves_page: bool,
 }
 
 /// See the head of this file.

@@ -11,6 +11,7 @@ mod large_results;
 mod levels;
 mod metrics_page;
 mod nodetool;
+mod page;
 mod process;
 mod raw_client;
 mod serve;

@@ -2,6 +2,8 @@
 //!
 //! | request | does |
 //! |---|---|
+//! | `GET /` | the page of the node, for browsers ([`page`]) |
+//! | `GET /metrics` | the metrics, for the page |
 //! | `GET /v1/version`, `GET /v1/info` | version and state of the node |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
 //! | `GET /v1/reads` | running and waiting reads of each shard, as text |
@@ -54,6 +56,7 @@ mod io_model;
 pub mod listener;
 mod loggers;
 pub mod metrics;
+mod page;
 mod requests;
 mod snapshots;
 mod statement_metrics;
@@ -82,10 +85,10 @@ pub const TOKENS: u64 = 1;
 type Answer<T> = Result<Json<T>, ApiError>;
 type OfNode = State<Arc<ManagedNode>>;
 
-/// The admin API of a node.
+/// The admin API of a node, with its page if the configuration says so.
 pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
-    Router::new()
-        .route("/v1/version", get(version))
+    let page = if node.config.serves_page { page::routes() } else { Router::new() };
+    page.route("/v1/version", get(version))
         .route("/v1/info", get(info))
         .route("/v1/tables", get(tables::stats))
         .route("/v1/reads", get(reads))
