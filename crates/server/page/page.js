@@ -112,7 +112,7 @@ const wide = (title, ...children) => h("section", { class: "card wide" }, h("h2"
 function scaled(value, units, step) {
   let at = 0;
   while (Math.abs(value) >= step && at < units.length - 1) { value /= step; at++; }
-  return `${value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toPrecision(3)} ${units[at]}`.trim();
+  return `${value >= 100 ? value.toFixed(0) : Number(value.toPrecision(3))} ${units[at]}`.trim();
 }
 const bytes = value => scaled(value, ["B", "KiB", "MiB", "GiB", "TiB", "PiB"], 1024);
 const count = value => scaled(value, ["", "k", "M", "G", "T"], 1000);
@@ -128,7 +128,7 @@ function duration(total_s) {
   const rest = at < 3 ? Math.floor((total_s % parts[at][1]) / parts[at + 1][1]) : 0;
   return `${first} ${parts[at][0]}${rest ? ` ${rest} ${parts[at + 1][0]}` : ""}`;
 }
-const clock = ms => new Date(ms).toLocaleTimeString();
+const clock = ms => new Date(ms).toLocaleTimeString([], { hour12: false });
 
 function table(head, rows, empty) {
   if (!rows.length) return h("p", { class: "dim" }, empty);
@@ -172,8 +172,8 @@ class Chart {
     this.plot = new uPlot({
       width: this.area.clientWidth || 300, height: 200, legend: { show: false }, cursor: { y: false },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.05 : 1] } },
-      axes: [axis, { ...axis, size: 68, values: (_, ticks) => ticks.map(this.format) }],
-      series: [{}, ...names.map((label, at) => ({ label, stroke: COLORS[at % COLORS.length], width: 1.5, spanGaps: false }))],
+      axes: [{ ...axis, space: 70, values: (_, ticks) => ticks.map(time_s => clock(time_s * 1000)) }, { ...axis, size: 78, values: (_, ticks) => ticks.map(this.format) }],
+      series: [{}, ...names.map((label, at) => ({ label, stroke: COLORS[at % COLORS.length], width: 1.5, spanGaps: false, points: { show: false } }))],
     }, data, this.area);
   }
   resize() { if (this.plot && this.area.clientWidth) this.plot.setSize({ width: this.area.clientWidth, height: 200 }); }
@@ -214,7 +214,7 @@ const overview = {
     const failed = total("scylla_compaction_manager_failed_compactions") + total("messina_flush_failures_total");
     const unreadable = total("messina_table_unreadable_sstables") + total("messina_table_missing_sstables");
     this.state.replaceChildren(h("h2", {}, "State"), tiles([
-      ["Mode", info.mode, info.mode !== "NORMAL"], ["Up since", duration(info.uptime_s)], ["Clients", `${info.connections}${info.native_transport ? "" : " (not served)"}`, !info.native_transport],
+      ["Mode", info.mode, info.mode !== "NORMAL"], ["Up for", duration(info.uptime_s)], ["Clients", `${info.connections}${info.native_transport ? "" : " (not served)"}`, !info.native_transport],
       ["Data", bytes(info.load_bytes)], ["Physical memory", `${bytes(info.resident_bytes)}`], ["Memtables", bytes(info.memtable_bytes)], ["Commit log", bytes(info.commitlog_bytes)],
       ["Hits of the row cache", rate(info.row_cache)], ["Hits of the chunk cache", rate(info.chunk_cache)], ["Pending compactions", count(pending)],
       ["Stalls of shards", count(total("scylla_stall_detector_reported"))], ["Failed flushes, compactions", count(failed), failed > 0], ["Unreadable, missing SSTables", count(unreadable), unreadable > 0],
@@ -228,7 +228,7 @@ const tables = {
     this.list = h("div");
     this.picture = h("div"); this.why = h("pre", { tabindex: "0" }); this.tombstones = h("div");
     const filter = h("input", { type: "search", placeholder: "filter: keyspace or table", "aria-label": "Filter tables", value: this.filter, oninput: event => { this.filter = event.target.value; this.update(); } });
-    return [wide("Tables", filter, this.list), wide("SSTables of the chosen table", this.picture), card("Why it compacts, or does not", this.why), card("Tombstones", this.tombstones)];
+    return [wide("Tables", filter, this.list), wide("SSTables of the chosen table", this.picture), card("Why it compacts, or does not", this.why), wide("Tombstones", this.tombstones)];
   },
   async update() {
     const all = await json("/v1/tables");
