@@ -17,6 +17,7 @@
 //! | loading the catalog from the system tables | `schema/load.rs` |
 //! | a table as CQL | `schema/display.rs` |
 //! | secondary indexes: rows, names, CQL | `schema/indexes.rs` |
+//! | change logs (CDC), and their streams | `schema/change_log.rs`, `options/change_log.rs` |
 //! | user-defined functions and aggregates | `schema/functions.rs`, `schema/function_changes.rs` |
 //!
 //! **Invariant:** no clock, no disk, no thread. A [`Catalog`] is a value; a change returns a new one. Law
@@ -44,6 +45,7 @@ pub use options::settings::TableSettings;
 pub use options::tombstone_gc::TombstoneGcMode;
 pub use schema::catalog::{Catalog, Changed, Table};
 pub use schema::change::{ChangeKind, SchemaChange, Target};
+pub use schema::change_log::{generation, generations_key};
 pub use schema::display::{
     Internals, describe_keyspace, describe_table, describe_table_with, describe_type, describe_view,
 };
@@ -60,6 +62,6 @@ pub use schema::store::mutations_for;
 pub use system::virtual_tables;
 pub use system::virtual_tables::virtual_tables;
 pub use system::{
-    COMPACTION_HISTORY_TTL_S, SYSTEM_KEYSPACES, compaction_history, is_system_keyspace, stored_tables,
-    system_tables,
+    COMPACTION_HISTORY_TTL_S, SYSTEM_KEYSPACES, cdc_generations, cdc_streams, compaction_history,
+    is_system_keyspace, stored_tables, system_tables,
 };

@@ -12,6 +12,8 @@
 //! `expired_sstable_check_frequency_seconds`. A decision takes O(n log n).
 
 use crate::backlog;
+use crate::considered::{Taken, explanation, of_buckets, of_expired, of_tombstones};
+use crate::explain::Explanation;
 use crate::plan::{Layout, Plan, Reason};
 use crate::size_tiered::{by_tier_and_age, singles};
 use crate::strategy::Strategy;
@@ -23,6 +25,9 @@ use crate::view::{SSTableView, TableView};
 /// Warning sent to clients when a table gets this strategy.
 pub const WARNING: &str =
     "DateTieredCompactionStrategy is deprecated: use TimeWindowCompactionStrategy instead";
+
+/// Limit of the windows of an explanation.
+const EXPLAINED_MAX: usize = 32;
 
 /// The strategy; see the head of this file.
 #[derive(Clone, Debug)]
@@ -167,6 +172,23 @@ impl Strategy for DateTiered {
 
     fn layout(&self, _level: u32) -> Layout {
         Layout::whole()
+    }
+
+    /// The newest windows come first.
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let plan = self.clone().next(view);
+        let taken = Taken::of(plan.as_ref());
+        let mut attempts = vec![of_expired(view, false, &taken)];
+        let (candidates, now) = self.candidates(view);
+        for (is_incoming, members) in self.windows(candidates, now).into_iter().take(EXPLAINED_MAX) {
+            let start = members.iter().map(|sstable| sstable.min_timestamp_us).min().unwrap_or(0);
+            let least = if is_incoming { self.tiering.min_threshold } else { 2 };
+            let buckets = self.tiering.buckets(singles(members), view.now_s());
+            let rule = format!("window with data from {start}, runs of about the same size");
+            attempts.push(of_buckets(rule, &buckets, least, &taken));
+        }
+        attempts.push(of_tombstones(view, &self.tombstones, &taken));
+        explanation(self.name(), view, attempts, plan)
     }
 
     fn pending(&self, view: &TableView<'_>) -> u64 {

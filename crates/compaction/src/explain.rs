@@ -1,10 +1,10 @@
 //! The candidates that a strategy considered and why it took or rejected each: the answer to "why does it not
 //! compact?".
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::plan::{Plan, mb};
-use crate::view::TableView;
 
 /// Everything that a strategy considered for one decision, in the order of consideration.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +24,8 @@ pub struct Explanation {
 /// One rule of a strategy, and the candidates to which it was applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// Name of the rule.
-    pub rule: &'static str,
+    /// Name of the rule, and of the level or window if it is applied to several.
+    pub rule: Cow<'static, str>,
     /// In the order of consideration; empty if the rule had no candidates.
     pub candidates: Vec<Candidate>,
 }
@@ -55,6 +55,20 @@ pub enum Verdict {
         /// The number that the rule needs.
         least: usize,
     },
+    /// A level has fewer bytes than it may have.
+    BelowTarget {
+        /// The bytes that it may have.
+        target_bytes: u64,
+    },
+    /// Too few of its SSTables overlap at one place.
+    OverlapTooSmall {
+        /// The most SSTables that overlap at one place.
+        overlap: usize,
+        /// The number from which on they are merged.
+        threshold: usize,
+    },
+    /// Other SSTables may have older data that its tombstones delete.
+    Overlapped,
     /// The merge would free too few bytes for the bytes that it writes.
     GainTooSmall {
         /// Bytes that the merge would free, per byte that it writes.
@@ -89,27 +103,17 @@ pub enum Verdict {
     Off(&'static str),
 }
 
-impl Explanation {
-    /// The explanation of a strategy that reports only the number of pending jobs.
-    pub fn plain(strategy: &'static str, view: &TableView<'_>, pending: u64) -> Self {
-        let bytes = view.sstables.iter().map(|sstable| sstable.data_bytes).sum();
-        let candidates = (0..pending.min(1)).map(|_| Candidate {
-            runs: view.free().count(),
-            bytes: view.free().map(|sstable| sstable.data_bytes).sum(),
-            dead_bytes: None,
-            verdict: Verdict::Behind,
-        });
-        let attempts = vec![Attempt { rule: "jobs still to be done", candidates: candidates.collect() }];
-        Self { strategy, sstables: view.sstables.len(), bytes, attempts, plan: None }
-    }
-}
-
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Taken => f.write_str("taken"),
             Self::Behind => f.write_str("not now: another one is first"),
             Self::TooFew { least } => write!(f, "too few, at least {least}"),
+            Self::BelowTarget { target_bytes } => write!(f, "below its target of {}", mb(*target_bytes)),
+            Self::OverlapTooSmall { overlap, threshold } => {
+                write!(f, "at most {overlap} overlap at one place; the threshold is {threshold}")
+            }
+            Self::Overlapped => f.write_str("other SSTables may have older data that its tombstones delete"),
             Self::GainTooSmall { gain, threshold } => {
                 write!(f, "frees {gain:.2} bytes for each byte written; the threshold is {threshold:.2}")
             }

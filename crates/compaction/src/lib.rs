@@ -7,6 +7,7 @@
 
 pub mod amplification;
 pub mod backlog;
+mod considered;
 pub mod controller;
 pub mod date_tiered;
 pub mod explain;

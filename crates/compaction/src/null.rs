@@ -2,11 +2,13 @@
 //!
 //! Jobs requested by a user are planned by the disabled strategy, and flushes have its layout.
 
+use crate::considered::{candidate, explanation};
+use crate::explain::{Attempt, Explanation, Verdict};
 use crate::plan::{Finished, Layout, Plan};
 use crate::reshape::Reshape;
 use crate::size_tiered::SizeTiered;
 use crate::strategy::Strategy;
-use crate::view::TableView;
+use crate::view::{SSTableView, TableView};
 
 /// A strategy that plans nothing: compaction is disabled, or the options are invalid.
 pub struct Null {
@@ -64,6 +66,21 @@ impl Strategy for Null {
 
     fn runs_in_parallel(&self) -> bool {
         self.disabled.as_ref().is_none_or(|strategy| strategy.runs_in_parallel())
+    }
+
+    fn level_limits(&self) -> Vec<u64> {
+        self.disabled.as_ref().map_or(vec![], |strategy| strategy.level_limits())
+    }
+
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let why = match self.disabled {
+            Some(_) => "the option enabled of the strategy is false",
+            None => "this strategy merges nothing by itself",
+        };
+        let free: Vec<&SSTableView> = view.free().collect();
+        let candidates = vec![candidate(&free, Verdict::Off(why))];
+        let attempts = vec![Attempt { rule: "all SSTables".into(), candidates }];
+        explanation(self.name(), view, attempts, None)
     }
 
     fn pending(&self, _view: &TableView<'_>) -> u64 {

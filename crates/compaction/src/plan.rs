@@ -263,8 +263,12 @@ pub enum Reason {
     },
 }
 
+/// In MB; less than 0.1 MB in kB.
 pub(crate) fn mb(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
+    match bytes {
+        1..100_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
 }
 
 impl fmt::Display for Reason {

@@ -8,6 +8,7 @@
 
 use base::HashSet;
 
+use crate::explain::{Attempt, Explanation, Verdict};
 use crate::plan::{Finished, Layout, Plan};
 use crate::reshape::Reshape;
 use crate::sample::SamplePlan;
@@ -107,6 +108,36 @@ impl Strategy for RepairedApart {
     /// alternately.
     fn wants_sample(&self, view: &TableView<'_>) -> Option<SamplePlan> {
         self.unrepaired.wants_sample(&Sets::of(view).unrepaired())
+    }
+
+    fn level_limits(&self) -> Vec<u64> {
+        self.unrepaired.level_limits()
+    }
+
+    /// The repaired set is asked only if there is no job for the other one.
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let sets = Sets::of(view);
+        let unrepaired = self.unrepaired.explain(&sets.unrepaired());
+        let repaired = self.repaired.explain(&sets.repaired());
+        let is_behind = unrepaired.plan.is_some();
+        let labeled = |set: &str, attempts: Vec<Attempt>, is_behind: bool| {
+            let of = |mut attempt: Attempt| {
+                attempt.rule = format!("{set}: {}", attempt.rule).into();
+                let taken = attempt.candidates.iter_mut().filter(|it| it.verdict == Verdict::Taken);
+                taken.filter(|_| is_behind).for_each(|candidate| candidate.verdict = Verdict::Behind);
+                attempt
+            };
+            attempts.into_iter().map(of).collect::<Vec<_>>()
+        };
+        let mut attempts = labeled("not repaired", unrepaired.attempts, false);
+        attempts.extend(labeled("repaired", repaired.attempts, is_behind));
+        Explanation {
+            strategy: self.name(),
+            sstables: view.sstables.len(),
+            bytes: unrepaired.bytes + repaired.bytes,
+            attempts,
+            plan: unrepaired.plan.or(repaired.plan),
+        }
     }
 
     fn pending(&self, view: &TableView<'_>) -> u64 {

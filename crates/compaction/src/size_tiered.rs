@@ -12,6 +12,8 @@
 //! bucket needs as much additional disk space as the table has.
 
 use crate::backlog;
+use crate::considered::{Taken, explanation, of_buckets, of_tombstones};
+use crate::explain::Explanation;
 use crate::plan::{Layout, Plan, Reason};
 use crate::reshape::{self, Reshape};
 use crate::split::halves;
@@ -106,6 +108,17 @@ impl Strategy for SizeTiered {
 
     fn layout(&self, _level: u32) -> Layout {
         Layout::whole()
+    }
+
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let plan = self.clone().next(view);
+        let taken = Taken::of(plan.as_ref());
+        let buckets = self.tiering.buckets(self.runs(view.free()), view.now_s());
+        let attempts = vec![
+            of_buckets("runs of about the same size", &buckets, self.tiering.min_threshold, &taken),
+            of_tombstones(view, &self.tombstones, &taken),
+        ];
+        explanation(self.name(), view, attempts, plan)
     }
 
     fn pending(&self, view: &TableView<'_>) -> u64 {

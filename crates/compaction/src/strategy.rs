@@ -34,6 +34,11 @@ pub trait Strategy {
     /// The layout of flushes and of rewrites of single SSTables.
     fn layout(&self, level: u32) -> Layout;
 
+    /// The number of SSTables that each level may have, level 0 first; empty without levels.
+    fn level_limits(&self) -> Vec<u64> {
+        vec![]
+    }
+
     /// Whether several jobs of the table may run at once.
     fn runs_in_parallel(&self) -> bool {
         true
@@ -53,9 +58,7 @@ pub trait Strategy {
     }
 
     /// The candidates that [`Self::next`] would consider, and why each is taken or not.
-    fn explain(&self, view: &TableView<'_>) -> Explanation {
-        Explanation::plain(self.name(), view, self.pending(view))
-    }
+    fn explain(&self, view: &TableView<'_>) -> Explanation;
 
     /// Estimate of the number of pending jobs.
     fn pending(&self, view: &TableView<'_>) -> u64;

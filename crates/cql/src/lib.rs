@@ -34,4 +34,4 @@ pub use outcome::{CellBlocks, Execution, Outcome, ResultRows};
 pub use result_memory::{Growth, ResultCharge, ResultMemory, SMALL_RESULT_BYTES};
 pub use row_set::RowSet;
 pub use statement::{Prepared, check_batch_consistency, execute_batch, is_control_statement};
-pub use statement_kind::StatementKind;
+pub use statement_kind::{StatementKind, Verb};

@@ -13,11 +13,14 @@ use protocol::{BatchType, ColumnSpec, CqlError, ResultMetadata, Values, WriteKin
 use syntax::{BatchKind, Modification, Statement, Truncate, parse};
 
 use crate::access::authorize::{self, TableNeed};
+use crate::error::invalid;
 use crate::modify::{self, ModifyPlan};
 use crate::schema::{self, SchemaContext};
 use crate::select::{self, SelectPlan};
 use crate::term::{Planner, UserCall, bind};
-use crate::{ConsistencyLevels, Coordinator, Execution, Outcome, Replicas, StatementKind, access, describe};
+use crate::{
+    ConsistencyLevels, Coordinator, Execution, Outcome, Replicas, StatementKind, Verb, access, describe,
+};
 
 /// A prepared statement, ready to be executed.
 pub struct Prepared {
@@ -35,6 +38,7 @@ pub struct Prepared {
     pub result: Arc<ResultMetadata>,
     /// Whether the statement has an IF.
     pub is_conditional: bool,
+    pub verb: Verb,
     pub warnings: Vec<String>,
     markers: Vec<ColumnSpec>,
     /// The schemas of the statement's tables, as they were when the statement was planned.
@@ -64,6 +68,24 @@ impl std::fmt::Debug for Prepared {
 }
 
 impl Prepared {
+    /// Checks the number of values of an EXECUTE.
+    ///
+    /// # Errors
+    /// It differs from the number of markers. The text is Cassandra's, which has another one for QUERY.
+    pub fn check_bound(&self, values: &Values<'_>) -> Result<(), CqlError> {
+        match self.wrong_count(values) {
+            Some(text) => invalid!("there were {text}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Cassandra's words for values of another number than the markers.
+    fn wrong_count(&self, values: &Values<'_>) -> Option<String> {
+        let (markers, given) = (self.markers.len(), values.len());
+        let is_wrong = values.names().is_none() && given != markers;
+        is_wrong.then(|| format!("{markers} markers(?) in CQL but {given} bound variables"))
+    }
+
     /// Parses and plans a statement. `keyspace` is the keyspace in use.
     ///
     /// # Errors
@@ -71,6 +93,7 @@ impl Prepared {
     pub fn new(catalog: &Catalog, keyspace: Option<&str>, text: &str) -> Result<Self, CqlError> {
         let parsed = parse(text)?;
         let count = parsed.markers.len();
+        let verb = Verb::of(&parsed.statement);
         let modification = |statement: &Modification| modify::prepare(catalog, keyspace, statement, count);
         let plan = match parsed.statement {
             Statement::Select(select) => {
@@ -133,6 +156,7 @@ impl Prepared {
                 Plan::Select(select) => select.metadata().clone(),
                 _ => Arc::new(ResultMetadata::none()),
             },
+            verb,
             is_conditional: matches!(&plan, Plan::Modify(modify) if modify.is_conditional()),
             warnings: vec![],
             needs: needs_of(catalog, keyspace, &plan, &tables),
@@ -481,6 +505,9 @@ pub async fn execute_batch<C: Coordinator>(
                     .to_string(),
             ));
         };
+        if let Some(text) = prepared.wrong_count(values) {
+            return invalid!("There were {text}");
+        }
         parts.push((&**plan, bind(values, &prepared.markers)?));
     }
     let parts: Vec<_> = parts.iter().map(|(plan, bound)| (*plan, &bound[..])).collect();

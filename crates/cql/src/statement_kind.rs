@@ -1,4 +1,6 @@
-//! Kinds of statements.
+//! Kinds of statements: by their timeout, and by their first word.
+
+use syntax::Statement;
 
 /// Kind of a statement. Each kind has its own timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,4 +14,31 @@ pub enum StatementKind {
     Conditional,
     Truncate,
     Other,
+}
+
+/// The first word of a statement, for counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Select,
+    Insert,
+    Update,
+    Delete,
+    Batch,
+    Other,
+}
+
+impl Verb {
+    pub const ALL: [Self; 6] =
+        [Self::Select, Self::Insert, Self::Update, Self::Delete, Self::Batch, Self::Other];
+
+    pub(crate) fn of(statement: &Statement) -> Self {
+        match statement {
+            Statement::Select(_) => Self::Select,
+            Statement::Insert(_) => Self::Insert,
+            Statement::Update(_) => Self::Update,
+            Statement::Delete(_) => Self::Delete,
+            Statement::Batch(_) => Self::Batch,
+            _ => Self::Other,
+        }
+    }
 }

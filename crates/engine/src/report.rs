@@ -21,12 +21,15 @@ use crate::compaction::report::{ManagerStats, TableNeeds};
 use crate::flush::FlushStats;
 use crate::table::Table;
 use crate::table::counters::{Latencies, SSTablesPerRead};
+use crate::table::slices::{Recent, Slices};
 
 /// The state of one shard.
 #[derive(Clone, Debug, Default)]
 pub struct ShardReport {
     /// Memory of memtables that are not flushed yet.
     pub dirty_bytes: usize,
+    /// The part of the last second in which tasks ran, 0 to 1.
+    pub utilization: f64,
     /// Bytes of the shard's commit log segments on disk.
     pub log_bytes: u64,
     /// Bytes of entries appended to the commit log since the start.
@@ -125,6 +128,20 @@ pub struct SSTableReport {
     pub level: u32,
     /// Sizes of the partitions in bytes, as Statistics.db has them.
     pub partition_bytes: EstimatedHistogram,
+    /// Cells of each partition.
+    pub partition_cells: EstimatedHistogram,
+    /// Bytes of Index.db or of Partitions.db and Rows.db.
+    pub index_bytes: u64,
+    /// The newest write, in microseconds since 1970.
+    pub max_timestamp_us: i64,
+    /// Tombstones and expiring cells.
+    pub tombstones: u64,
+    /// Of these, older than the grace period of the table; an estimate from a histogram.
+    pub droppable_tombstones: f64,
+    /// Cells of all partitions, estimated from their histogram.
+    pub cells: f64,
+    /// Whether a repair has marked it.
+    pub is_repaired: bool,
     /// Memory of its bloom filter, of the offsets of compressed chunks, and of all its data that stays in
     /// memory while it is open.
     pub filter_bytes: usize,
@@ -179,6 +196,20 @@ pub struct TableReport {
     pub point_read_sstables: u64,
     /// How many reads of one partition opened how many SSTables.
     pub sstables_per_read: SSTablesPerRead,
+    /// Reads of a partition that opened an SSTable without it, because its bloom filter did not rule it out.
+    pub false_positives: u64,
+    /// Reads of a partition for which a bloom filter ruled out an SSTable.
+    pub filter_negatives: u64,
+    /// Live rows and tombstones of the pages read since the start.
+    pub slices: Slices,
+    /// Live rows of the pages read in the last five minutes.
+    pub live_recently: Recent,
+    /// Tombstones of the pages read in the last five minutes.
+    pub dead_recently: Recent,
+    /// Name of the compaction strategy.
+    pub strategy: &'static str,
+    /// The number of SSTables that each level of the strategy may have; empty if it has no levels.
+    pub level_limits: Vec<u64>,
     /// SSTables that reads did not open, ruled out by bloom filter or tokens, or by their clustering keys.
     pub skipped_by_partition: u64,
     /// See `skipped_by_partition`.
@@ -194,9 +225,17 @@ pub struct TableReport {
 }
 
 impl SSTableReport {
-    /// The report of an open SSTable.
-    pub fn of(sstable: &SSTable) -> Self {
+    /// The report of an open SSTable. Tombstones from before `gc_before_s` are droppable.
+    pub fn of(sstable: &SSTable, gc_before_s: u32) -> Self {
+        let tombstones = &sstable.stats().tombstone_drop_times;
         Self {
+            tombstones: tombstones.bins().iter().map(|bin| bin.count).sum(),
+            droppable_tombstones: tombstones.count_until(gc_before_s),
+            cells: {
+                let cells = &sstable.stats().partition_cells;
+                cells.mean().unwrap_or(0) as f64 * cells.count() as f64
+            },
+            is_repaired: sstable.stats().repaired_at_ms > 0,
             name: sstable.name(),
             disk_bytes: sstable.data_bytes() + sstable.index_bytes(),
             data_bytes: sstable.data_bytes(),
@@ -204,6 +243,9 @@ impl SSTableReport {
             partitions: sstable.partition_count(),
             level: sstable.level(),
             partition_bytes: sstable.stats().partition_bytes.clone(),
+            partition_cells: sstable.stats().partition_cells.clone(),
+            index_bytes: sstable.index_bytes(),
+            max_timestamp_us: sstable.max_timestamp_us(),
             filter_bytes: sstable.filter_bytes(),
             compression_bytes: sstable.compression_bytes(),
             memory_bytes: sstable.memory_bytes(),
@@ -250,12 +292,28 @@ impl TableReport {
         self.sstables_per_read.merge(&other.sstables_per_read);
         self.skipped_by_partition += other.skipped_by_partition;
         self.skipped_by_clustering += other.skipped_by_clustering;
+        self.index_reads += other.index_reads;
+        self.index_scans += other.index_scans;
+        self.index_candidates += other.index_candidates;
         self.fetched_bytes += other.fetched_bytes;
+        self.false_positives += other.false_positives;
+        self.filter_negatives += other.filter_negatives;
+        // Each shard has levels of its own.
+        self.level_limits.resize(self.level_limits.len().max(other.level_limits.len()), 0);
+        for (limit, more) in self.level_limits.iter_mut().zip(other.level_limits) {
+            *limit = limit.saturating_add(more);
+        }
+        self.slices.live.merge(&other.slices.live);
+        self.slices.dead.merge(&other.slices.dead);
+        self.live_recently.merge(&other.live_recently);
+        self.dead_recently.merge(&other.dead_recently);
     }
 
-    /// The report of `table` on this shard. `state` is what only the compaction manager knows.
-    pub fn of(table: &Table, state: TableNeeds) -> Self {
+    /// The report of `table` on this shard at `now_us` of the shard's clock. `state` is what only the
+    /// compaction manager knows.
+    pub fn of(table: &Table, state: TableNeeds, now_us: u64) -> Self {
         let schema = table.schema();
+        let (live_recently, dead_recently) = table.counters.slices.borrow().recent(now_us);
         let sealed = table.memtables.sealed();
         let partitions = sealed.iter().map(|sealed| sealed.memtable.partition_count()).sum::<usize>();
         Self {
@@ -263,7 +321,11 @@ impl TableReport {
             keyspace: schema.keyspace.clone(),
             name: schema.name.clone(),
             dir: table.dir.clone(),
-            sstables: table.sstables().iter().map(|sstable| SSTableReport::of(sstable)).collect(),
+            sstables: table
+                .sstables()
+                .iter()
+                .map(|sstable| SSTableReport::of(sstable, state.gc_before_s))
+                .collect(),
             unreadable: table.sstables.unreadable().len(),
             missing: table.missing_count(),
             memtable_bytes: table.memtables.bytes(),
@@ -280,6 +342,13 @@ impl TableReport {
             point_reads: table.counters.point_reads.get(),
             point_read_sstables: table.counters.sstables.opened_for_points.get(),
             sstables_per_read: table.counters.sstables.per_read.borrow().clone(),
+            false_positives: table.counters.false_positives.get(),
+            filter_negatives: table.counters.sstables.filter_negatives.get(),
+            slices: table.counters.slices.borrow().clone(),
+            live_recently,
+            dead_recently,
+            strategy: state.strategy,
+            level_limits: state.level_limits,
             skipped_by_partition: table.counters.sstables.skipped_by_partition.get(),
             skipped_by_clustering: table.counters.sstables.skipped_by_clustering.get(),
             index_reads: table.counters.index.reads.get(),

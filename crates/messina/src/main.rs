@@ -2,9 +2,12 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use messina::allocator;
 use messina::iotune::IotuneArguments;
 use messina::lab_tool::LabCommand;
@@ -49,6 +52,17 @@ enum Command {
     Shell(ShellCommand),
     #[command(subcommand)]
     Sstable(SSTableCommand),
+    /// Writes completions of the command line for a shell to standard output.
+    Completion {
+        /// The shell
+        shell: Shell,
+    },
+    /// Writes manual pages: the one of `messina` to standard output, or all into a directory.
+    Man {
+        /// The directory, for one page for each command
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
     /// Prints the version.
     Version,
 }
@@ -59,6 +73,28 @@ fn words() -> Vec<OsString> {
     match words.get(1).is_some_and(|word| word == "nodetool") {
         true => nodetool::with_two_dashes(words.into_iter()).collect(),
         false => words,
+    }
+}
+
+/// Ignores a reader that stops before the end (`| head`).
+fn print(text: &[u8]) {
+    drop(std::io::stdout().write_all(text));
+}
+
+/// Writes the manual page of the program, or those of all commands into a directory.
+fn manual(dir: Option<&Path>) -> std::io::Result<()> {
+    let command = Arguments::command();
+    match dir {
+        None => {
+            let mut text = vec![];
+            clap_mangen::Man::new(command).render(&mut text)?;
+            print(&text);
+            Ok(())
+        }
+        Some(dir) => {
+            std::fs::create_dir_all(dir)?;
+            clap_mangen::generate_to(command, dir)
+        }
     }
 }
 
@@ -73,6 +109,13 @@ fn main() -> ExitCode {
         Some(Command::Lab(command)) => command.run(),
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Sstable(command)) => return command.run(),
+        Some(Command::Completion { shell }) => {
+            let mut text = vec![];
+            clap_complete::generate(shell, &mut Arguments::command(), "messina", &mut text);
+            print(&text);
+            Ok(())
+        }
+        Some(Command::Man { dir }) => manual(dir.as_deref()).map_err(Into::into),
         Some(Command::Version) => {
             println!("messina {}", server::VERSION);
             Ok(())

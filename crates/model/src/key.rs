@@ -109,6 +109,16 @@ impl RingPosition {
     }
 }
 
+/// The values of the partition key's columns, of which there are `count`.
+pub(crate) fn column_values(count: usize, key: &PartitionKey) -> Vec<Vec<u8>> {
+    let one = || vec![key.bytes().to_vec()];
+    if count == 1 {
+        return one();
+    }
+    let parts = split_composite_key(key.bytes());
+    parts.map_or_else(|_| one(), |parts| parts.into_iter().map(<[u8]>::to_vec).collect())
+}
+
 /// The partitions of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionRange {

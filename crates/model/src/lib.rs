@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 pub mod cell;
+pub mod change_log;
 pub mod clustering;
 pub mod codec;
 mod compact;
@@ -30,6 +31,7 @@ pub mod view;
 pub mod view_definition;
 
 pub use cell::Cell;
+pub use change_log::{ChangeLog, ChangeLogOptions};
 pub use clustering::{ClusteringKey, ClusteringPrefix, ClusteringRange, Position, Side};
 pub use index_definition::{IndexDefinition, IndexKind, IndexPart, TermAnalysis};
 pub use key::{PartitionKey, PartitionRange, RingPosition};

@@ -35,7 +35,7 @@ use base::HashMap;
 
 use crate::cell::Cell;
 use crate::clustering::{ClusteringKey, ClusteringPrefix};
-use crate::key::{PartitionKey, composite_key, split_composite_key};
+use crate::key::{PartitionKey, column_values, composite_key};
 use crate::partition::{Mutation, Partition};
 use crate::row::{ColumnData, ComplexCells, Liveness, PathCell, Row};
 use crate::schema::{ColumnId, TableSchema};
@@ -160,7 +160,7 @@ impl ViewPlan {
         change: &Partition,
         now_s: u32,
     ) -> Result<Vec<Mutation>, ViewError> {
-        let values = key_values(&self.base, key);
+        let values = column_values(self.base.partition_key.len(), key);
         let mut after = before.clone();
         after.merge(change, &self.base);
         let mut out: Vec<Mutation> = vec![];
@@ -349,16 +349,6 @@ static NOTHING: Row = Row::NOTHING;
 
 fn too_long(bytes: usize) -> ViewError {
     ViewError(format!("Key length of {bytes} is longer than maximum of {KEY_BYTES_MAX}"))
-}
-
-/// The values of the partition key's columns.
-fn key_values(schema: &TableSchema, key: &PartitionKey) -> Vec<Vec<u8>> {
-    let one = || vec![key.bytes().to_vec()];
-    if schema.partition_key.len() == 1 {
-        return one();
-    }
-    let parts = split_composite_key(key.bytes());
-    parts.map_or_else(|_| one(), |parts| parts.into_iter().map(<[u8]>::to_vec).collect())
 }
 
 /// The row with the strongest tombstone in force as its row tombstone.

@@ -27,6 +27,11 @@ pub struct RunningCompaction {
 }
 
 impl RunningCompaction {
+    /// The id in which a user names the job: shard and number, `0-17`.
+    pub fn task_id(&self) -> String {
+        format!("{}-{}", self.shard, self.id)
+    }
+
     /// Mean read rate of the job.
     pub fn bytes_per_s(&self) -> f64 {
         self.read_bytes as f64 * 1e6 / self.running_us.max(1) as f64

@@ -15,6 +15,7 @@ pub mod logging;
 pub mod managed_node;
 pub mod memory_dir;
 pub mod memory_governor;
+mod process_use;
 pub mod schema_file;
 pub mod serve;
 pub mod serve_error;

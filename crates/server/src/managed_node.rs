@@ -10,7 +10,7 @@ use engine::{Engine, EngineError, node};
 use reports::MemoryClass;
 
 use crate::client_listeners::ClientListeners;
-use crate::cql_server::{self, LevelReport};
+use crate::cql_server::{self, LevelReport, StatementReport};
 use crate::start_time::StartTime;
 
 /// Whether the node serves clients.
@@ -45,6 +45,8 @@ pub struct NodeConfig {
     pub data_dir: PathBuf,
     /// Of all shards.
     pub memory_bytes: u64,
+    /// Whether the admin API has a page for browsers.
+    pub serves_page: bool,
 }
 
 /// See the head of this file.
@@ -54,6 +56,8 @@ pub struct ManagedNode {
     pub listeners: Arc<dyn ClientListeners>,
     pub started: StartTime,
     mode: AtomicU8,
+    /// Signalled when the process is asked to end.
+    pub stopping: tokio::sync::Notify,
     /// Held while a drain runs.
     draining: tokio::sync::Mutex<()>,
 }
@@ -71,8 +75,14 @@ impl ManagedNode {
             listeners,
             started,
             mode: AtomicU8::new(Mode::Normal as u8),
+            stopping: tokio::sync::Notify::new(),
             draining: tokio::sync::Mutex::new(()),
         })
+    }
+
+    /// Ends the process, as SIGTERM does.
+    pub fn stop(&self) {
+        self.stopping.notify_one();
     }
 
     pub fn mode(&self) -> Mode {
@@ -142,6 +152,11 @@ impl ManagedNode {
     /// Requests served by service level: a list for each shard.
     pub async fn level_reports(&self) -> Result<Vec<Vec<LevelReport>>, EngineError> {
         self.engine.ask(0, |shard| async move { Ok(cql_server::level_reports(&shard).await) }).get().await
+    }
+
+    /// Statements by operation: for each shard.
+    pub async fn statement_reports(&self) -> Result<Vec<StatementReport>, EngineError> {
+        self.engine.ask(0, |shard| async move { cql_server::statement_reports(&shard).await }).get().await
     }
 
     /// Where memory is, by class: a list for each shard.

@@ -182,7 +182,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     let PlaceConfig { data_dir, in_memory } = place;
     let memory_dir = if in_memory { Some(make_memory_dir()?) } else { None };
     let data_dir = memory_dir.as_ref().map_or(data_dir, |dir| dir.path().to_owned());
-    let HttpConfig { api_address, api_port, prometheus_address, prometheus_port, protection } = http;
+    let HttpConfig { api_address, api_port, api_page, prometheus_address, prometheus_port, protection } =
+        http;
     let api = bind(&api_address, api_port, "api_port")?;
     let metrics = match prometheus_port {
         0 => None,
@@ -219,6 +220,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         address: identity.address(&listen).to_string(),
         data_dir,
         memory_bytes,
+        serves_page: api_page,
     };
     let started = StartTime::now();
     let clients = ClientParts {
@@ -507,6 +509,7 @@ async fn serve(
     });
     let name = tokio::select! {
         name = next_signal(&mut terminate, &mut interrupt) => name,
+        () = node.stopping.notified() => "stopdaemon",
         Some(shard) = gone.recv() => return Err(ServeError(format!(
             "shard {shard} stopped by a panic, which is a defect of Messina; acknowledged writes are in the commit log"
         ))),

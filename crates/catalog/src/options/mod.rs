@@ -1,5 +1,6 @@
 //! Options of a table that storage does not use, in the spellings of Cassandra and ScyllaDB.
 
+pub(crate) mod change_log;
 pub(crate) mod column_mask;
 pub(crate) mod compaction;
 pub(crate) mod compression;

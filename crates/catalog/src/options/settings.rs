@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Codec, Compression, CqlType, TableOptions};
+use model::{ChangeLogOptions, Codec, Compression, CqlType, TableOptions};
 
 use crate::error::{CatalogError, configuration};
+use crate::options::change_log;
 use crate::options::column_mask::ColumnMask;
 use crate::options::compaction;
 use crate::options::compression::{self, check_compression};
@@ -118,15 +119,16 @@ impl TableSettings {
     }
 
     /// Refuses settings that a table may keep but not newly get: sub-options that the strategy does not have,
-    /// and change data capture. `old`: the table's previous settings; `None` for a new table.
+    /// and Cassandra's form of change data capture. `old`: the table's previous settings; `None` for a new table.
     pub fn check_new(&self, old: Option<&Self>) -> Result<(), CatalogError> {
         if old.is_none_or(|old| old.compaction != self.compaction) {
             compaction::check_new_compaction(&self.compaction)?;
         }
-        if self.cdc && old.is_none_or(|old| !old.cdc) {
+        if self.cdc && self.change_log().is_none() && old.is_none_or(|old| !old.cdc) {
             return configuration!(
-                "Change data capture is not built yet, so no change log would be written: leave 'cdc' out, or set it to \
-                 false or {{'enabled': false}}"
+                "cdc = true asks for Cassandra's change data capture in files of the commit log, which this node does \
+                 not have: it has change logs that are tables, as ScyllaDB. Use cdc = {{'enabled': true}}, or leave \
+                 'cdc' out"
             );
         }
         Ok(())
@@ -163,6 +165,11 @@ impl TableSettings {
     /// When tombstones of the table become droppable.
     pub fn tombstone_gc(&self) -> TombstoneGcMode {
         TombstoneGcMode::of(&self.others)
+    }
+
+    /// The options of the table's change log; `None` if it has none.
+    pub fn change_log(&self) -> Option<ChangeLogOptions> {
+        (self.cdc && self.others.contains_key("cdc")).then(|| change_log::of(&self.others))
     }
 
     /// Whether a snapshot is taken before TRUNCATE and DROP, if the node's `auto_snapshot` is also set.

@@ -22,6 +22,7 @@ use crate::options::compression::check_new_compression;
 use crate::options::settings::{TableSettings, check_options};
 use crate::schema::alter;
 use crate::schema::change::{ChangeKind, SchemaChange, Target};
+use crate::schema::change_log;
 use crate::schema::functions::{Functions, Scripts, type_names};
 use crate::schema::indexes;
 use crate::schema::keyspace::{Keyspace, check_table_name};
@@ -264,11 +265,14 @@ impl Catalog {
         }
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
         table.settings.check_new(None)?;
+        if table.settings.change_log().is_some() {
+            change_log::check_base(&table.schema)?;
+        }
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Created, &name, table_target(&table))];
         renew_base(&mut entry, &table);
-        entry.tables.insert(table.schema.name.clone(), table);
-        self.with(&name, entry, changes)
+        entry.tables.insert(table.schema.name.clone(), table.clone());
+        change_log::follow(self.with(&name, entry, changes), &table.schema, true)
     }
 
     /// Replaces the definition of the table of this name. The new schema is made with
@@ -286,13 +290,16 @@ impl Catalog {
         check_index_names(&entry.tables, &schema)?;
         let table = Arc::new(check_table(&entry.types, schema, settings)?);
         table.settings.check_new(Some(&old.settings))?;
+        if table.settings.change_log().is_some() {
+            change_log::check_base(&table.schema)?;
+        }
         let name = table.schema.keyspace.clone();
         let changes = vec![event(ChangeKind::Updated, &name, table_target(&table))];
-        entry.tables.insert(table.schema.name.clone(), table);
-        self.with(&name, entry, changes)
+        entry.tables.insert(table.schema.name.clone(), table.clone());
+        change_log::follow(self.with(&name, entry, changes), &table.schema, false)
     }
 
-    /// Drops a table that has no views, or a view.
+    /// Drops a table that has no views, with its change log; or a view.
     pub fn drop_table(&self, keyspace: &str, name: &str) -> Changed {
         refuse_system(keyspace)?;
         let mut entry = match self.entry(keyspace) {
@@ -309,9 +316,21 @@ impl Catalog {
                 views.join(", ")
             );
         }
+        if let Some(base) = self.base_of_change_log(&table.schema) {
+            return invalid!(
+                "Cannot drop the CDC log of {}: disable CDC first (ALTER TABLE … WITH cdc = {{'enabled': false}})",
+                base.schema.full_name()
+            );
+        }
+        let log = self.change_log_of(&table).map(|log| log.schema.name.clone());
         renew_base(&mut entry, &table);
         let resource = Resource::table(keyspace, name).name();
-        self.without_resource(keyspace, entry, &resource, table_target(&table))
+        let (catalog, mut changes) =
+            self.without_resource(keyspace, entry, &resource, table_target(&table))?;
+        let Some(log) = log else { return Ok((catalog, changes)) };
+        let (catalog, more) = catalog.drop_table(keyspace, &log)?;
+        changes.extend(more);
+        Ok((catalog, changes))
     }
 
     /// The catalog with this entry, after the object with this resource has been dropped.

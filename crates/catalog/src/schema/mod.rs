@@ -3,6 +3,7 @@
 pub(crate) mod alter;
 pub(crate) mod catalog;
 pub(crate) mod change;
+pub(crate) mod change_log;
 pub(crate) mod display;
 pub(crate) mod function_changes;
 pub(crate) mod functions;

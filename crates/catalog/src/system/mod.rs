@@ -22,6 +22,7 @@ use std::sync::Arc;
 use model::TableSchema;
 
 use crate::system::definition::Definition;
+use crate::system::virtual_content::DISTRIBUTED;
 
 pub const SYSTEM: &str = "system";
 pub const SYSTEM_SCHEMA: &str = "system_schema";
@@ -85,10 +86,21 @@ pub fn compaction_history() -> Arc<TableSchema> {
     schema
 }
 
+/// `system_distributed.cdc_generation_timestamps`, with ScyllaDB's columns: when the streams of change logs
+/// changed.
+pub fn cdc_generations() -> Arc<TableSchema> {
+    CDC_GENERATIONS.schema()
+}
+
+/// `system_distributed.cdc_streams_descriptions_v2`, with ScyllaDB's columns: the streams of each generation.
+pub fn cdc_streams() -> Arc<TableSchema> {
+    CDC_STREAMS.schema()
+}
+
 /// All stored tables of the database.
 pub fn stored_tables() -> Vec<Arc<TableSchema>> {
     let mut tables = system_tables();
-    tables.push(compaction_history());
+    tables.extend([compaction_history(), cdc_generations(), cdc_streams()]);
     tables
 }
 
@@ -116,6 +128,24 @@ const HISTORY: Definition = Definition {
         ("rows_merged", "map<int, bigint>"),
         ("compaction_properties", "frozen<map<text, text>>"),
     ],
+};
+
+const CDC_GENERATIONS: Definition = Definition {
+    keyspace: DISTRIBUTED,
+    name: "cdc_generation_timestamps",
+    comment: "times at which the streams of change logs change",
+    partition_key: &["key"],
+    clustering: &["time timestamp desc"],
+    columns: &[("expired", "timestamp")],
+};
+
+const CDC_STREAMS: Definition = Definition {
+    keyspace: DISTRIBUTED,
+    name: "cdc_streams_descriptions_v2",
+    comment: "streams of change logs",
+    partition_key: &["time timestamp"],
+    clustering: &["range_end bigint"],
+    columns: &[("streams", "frozen<set<blob>>")],
 };
 
 const DEFINITIONS: &[Definition] = &[

@@ -20,7 +20,7 @@ impl Trace {
     /// Begins a rule: the following candidates are recorded under it.
     pub fn rule(&mut self, rule: &'static str) {
         if let Some(attempts) = &mut self.attempts {
-            attempts.push(Attempt { rule, candidates: vec![] });
+            attempts.push(Attempt { rule: rule.into(), candidates: vec![] });
         }
     }
 

@@ -30,6 +30,8 @@ use model::PartitionKey;
 pub use levels::{LEVELS, Level, Levels, range};
 
 use crate::backlog;
+use crate::considered::{Taken, candidate, explanation, of_tombstones};
+use crate::explain::{Attempt, Explanation, Verdict};
 use crate::plan::{Finished, Layout, Plan, Reason};
 use crate::reshape::Reshape;
 use crate::size_tiered::singles;
@@ -206,6 +208,10 @@ impl Strategy for Leveled {
         "LeveledCompactionStrategy"
     }
 
+    fn level_limits(&self) -> Vec<u64> {
+        (0..LEVELS).map(|level| self.target_bytes(level) / self.sstable_bytes.max(1)).collect()
+    }
+
     fn next(&mut self, view: &TableView<'_>) -> Option<Plan> {
         let levels = Levels::new(view.sstables);
         let top = levels.top();
@@ -284,6 +290,30 @@ impl Strategy for Leveled {
 
     fn runs_in_parallel(&self) -> bool {
         false
+    }
+
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let plan = self.clone().next(view);
+        let taken = Taken::of(plan.as_ref());
+        let levels = Levels::new(view.sstables);
+        let of_level = |level: usize| {
+            let here = levels.at(level);
+            let bytes = here.disk_bytes;
+            let target_bytes = if level == 0 { self.sstable_bytes } else { self.target_bytes(level) };
+            let otherwise = match bytes <= target_bytes {
+                true => Verdict::BelowTarget { target_bytes },
+                false => Verdict::Behind,
+            };
+            let sstables = &here.sstables;
+            let candidates = match sstables.is_empty() {
+                true => vec![],
+                false => vec![candidate(sstables, taken.or(sstables.iter().copied(), otherwise))],
+            };
+            Attempt { rule: format!("level {level}").into(), candidates }
+        };
+        let mut attempts: Vec<Attempt> = (0..=levels.top()).map(of_level).collect();
+        attempts.push(of_tombstones(view, &self.tombstones, &taken));
+        explanation(self.name(), view, attempts, plan)
     }
 
     fn pending(&self, view: &TableView<'_>) -> u64 {

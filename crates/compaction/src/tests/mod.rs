@@ -1,6 +1,7 @@
 //! Decisions as text cases, and laws of all strategies.
 
 mod date_tiered;
+mod explained;
 mod garbage;
 mod incremental;
 mod incremental_world;

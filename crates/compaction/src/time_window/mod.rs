@@ -21,7 +21,11 @@ mod reshape;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::CqlType;
+
 use crate::backlog;
+use crate::considered::{Taken, candidate, explanation, of_buckets, of_expired, of_tombstones};
+use crate::explain::{Attempt, Explanation, Verdict};
 use crate::plan::{Finished, Layout, Plan, Reason, Split};
 use crate::reshape::Reshape;
 use crate::size_tiered::{by_tier_and_age, singles};
@@ -32,6 +36,9 @@ use crate::view::{SSTableView, TableView};
 
 /// Maximum number of windows that an SSTable writer has open at the same time.
 pub const WINDOWS_MAX: usize = 100;
+
+/// Limit of the windows of an explanation.
+const EXPLAINED_MAX: usize = 32;
 
 /// The strategy; see the head of this file.
 #[derive(Clone, Debug)]
@@ -108,6 +115,13 @@ impl TimeWindow {
     /// The start of a timestamp's window, both in units of the table's timestamps.
     pub fn window_of(&self, timestamp: i64) -> i64 {
         timestamp.div_euclid(self.window()).saturating_mul(self.window())
+    }
+
+    /// A time in units of the table's timestamps as `2026-11-24T15:00:00.000Z`.
+    fn time_text(&self, time: i64) -> String {
+        let ms = i128::from(time) * 1_000 / i128::from(self.timestamp.of_us(1_000_000));
+        let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+        CqlType::Timestamp.text_of(&ms.to_be_bytes()).trim_matches('\'').to_string()
     }
 
     /// The SSTables, grouped by window.
@@ -230,6 +244,32 @@ impl Strategy for TimeWindow {
     fn layout(&self, _level: u32) -> Layout {
         let split = Split::Windows { window_us: self.window(), windows_max: WINDOWS_MAX };
         Layout { split, ..Layout::whole() }
+    }
+
+    /// The newest windows come first.
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let mut decided = self.clone();
+        let plan = decided.next(view);
+        let taken = Taken::of(plan.as_ref());
+        let mut attempts = vec![of_expired(view, self.ignores_overlaps, &taken)];
+        for (start, sstables) in self.windows(view.free()).into_iter().rev().take(EXPLAINED_MAX) {
+            // A closed window is merged whole once; the decision forgets it when that is done.
+            if start < decided.newest && self.recent.contains(&start) && sstables.len() >= 2 {
+                let otherwise = if view.jobs_running > 0 { Verdict::Busy } else { Verdict::Behind };
+                let verdict = taken.or(sstables.iter().copied(), otherwise);
+                let candidates = vec![candidate(&sstables, verdict)];
+                attempts.push(Attempt {
+                    rule: format!("closed window from {}", self.time_text(start)).into(),
+                    candidates,
+                });
+                continue;
+            }
+            let buckets = self.tiering.buckets(singles(sstables), view.now_s());
+            let rule = format!("window from {}, runs of about the same size", self.time_text(start));
+            attempts.push(of_buckets(rule, &buckets, self.tiering.min_threshold, &taken));
+        }
+        attempts.push(of_tombstones(view, &self.tombstones, &taken));
+        explanation(self.name(), view, attempts, plan)
     }
 
     fn pending(&self, view: &TableView<'_>) -> u64 {

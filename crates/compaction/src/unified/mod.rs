@@ -21,6 +21,8 @@ use model::PartitionKey;
 use scaling::Scaling;
 use shards::{Sharding, density};
 
+use crate::considered::{Taken, candidate, explanation, of_expired, of_tombstones};
+use crate::explain::{Attempt, Explanation, Verdict};
 use crate::leveled::range;
 use crate::overlap::{count_max, groups};
 use crate::plan::{Layout, Plan, Reason};
@@ -278,6 +280,26 @@ impl Strategy for Unified {
 
     fn layout(&self, _level: u32) -> Layout {
         self.sharding.layout_of_all(self.flush_bytes_override.unwrap_or(self.flush_bytes))
+    }
+
+    fn explain(&self, view: &TableView<'_>) -> Explanation {
+        let plan = self.clone().next(view);
+        let taken = Taken::of(plan.as_ref());
+        let mut attempts = vec![of_expired(view, self.ignores_overlaps, &taken)];
+        let of_level = |level: DensityLevel<'_>| {
+            let (overlap, threshold) = (level.overlap, self.scaling_at(level.index).threshold());
+            let otherwise = match overlap < threshold {
+                true => Verdict::OverlapTooSmall { overlap, threshold },
+                false => Verdict::Behind,
+            };
+            let verdict = taken.or(level.sstables.iter().copied(), otherwise);
+            let rule = format!("level {} of density", level.index).into();
+            Attempt { rule, candidates: vec![candidate(&level.sstables, verdict)] }
+        };
+        let levels = self.levels(view.free().collect(), self.flush_bytes(view));
+        attempts.extend(levels.into_iter().filter(|level| !level.sstables.is_empty()).map(of_level));
+        attempts.push(of_tombstones(view, &self.tombstones, &taken));
+        explanation(self.name(), view, attempts, plan)
     }
 
     fn pending(&self, view: &TableView<'_>) -> u64 {

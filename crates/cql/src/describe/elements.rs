@@ -72,9 +72,12 @@ pub(super) fn of_keyspace<'a>(catalog: &'a Catalog, keyspace: &'a Keyspace) -> V
     elements
 }
 
-/// Sorts tables by name without regard to case, as Cassandra sorts; without views.
+/// Sorts tables by name without regard to case, as Cassandra sorts; without views, and without change logs,
+/// which CREATE TABLE of their base table creates.
 pub(super) fn tables_in_order<'a>(catalog: &'a Catalog, keyspace: &str) -> Vec<&'a Table> {
-    let tables = catalog.tables(keyspace).filter(|table| table.schema.view.is_none());
+    let tables = catalog
+        .tables(keyspace)
+        .filter(|table| table.schema.view.is_none() && catalog.base_of_change_log(&table.schema).is_none());
     let mut tables: Vec<&Table> = tables.map(|table| &**table).collect();
     tables.sort_by_cached_key(|table| table.schema.name.to_lowercase());
     tables

@@ -51,6 +51,7 @@ fn names_are_listed() {
             "ks|keyspace|ks",
             "system|keyspace|system",
             "system_auth|keyspace|system_auth",
+            "system_distributed|keyspace|system_distributed",
             "system_schema|keyspace|system_schema"
         ]
     );

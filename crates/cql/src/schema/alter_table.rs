@@ -74,15 +74,39 @@ pub(super) fn plan(alter: &AlterTable, context: &SchemaContext<'_>) -> Result<Sc
         }
     };
     let (name, if_exists) = (alter.name.name.text.clone(), alter.if_exists);
+    let renames = matches!(alter.op, AlterTableOp::Rename { .. });
+    let changes_columns = renames || matches!(alter.op, AlterTableOp::Add { .. } | AlterTableOp::Drop { .. });
     let plan = SchemaPlan::new(move |catalog| match catalog.table(&keyspace, &name) {
         Some(table) if table.schema.view.is_some() => {
             refuse!("Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead")
         }
-        Some(table) => op(catalog, table),
+        Some(table) => {
+            check_change_log(catalog, table, changes_columns, renames)?;
+            op(catalog, table)
+        }
         None if if_exists => unchanged(catalog),
         None => refuse!("Table '{keyspace}.{name}' doesn't exist"),
     });
     Ok(plan.with_warnings(warnings))
+}
+
+/// Refuses changes of columns that a change log, or its base table, cannot have.
+fn check_change_log(
+    catalog: &Catalog,
+    table: &Table,
+    changes_columns: bool,
+    renames: bool,
+) -> Result<(), CatalogError> {
+    if changes_columns && let Some(base) = catalog.base_of_change_log(&table.schema) {
+        return refuse!(
+            "Cannot change the columns of a CDC log: they follow those of {}",
+            base.schema.full_name()
+        );
+    }
+    if renames && table.settings.change_log().is_some() {
+        return refuse!("Cannot rename columns of {} while CDC is enabled for it", table.schema.full_name());
+    }
+    Ok(())
 }
 
 /// Returns the change to the new definition, or no change if the definition is the same.

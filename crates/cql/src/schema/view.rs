@@ -151,6 +151,9 @@ impl New<'_> {
                 return Err(CatalogError::AlreadyExists { keyspace, table });
             }
         }
+        if catalog.base_of_change_log(&base.schema).is_some() {
+            return refuse!("Materialized views are not supported on a CDC log");
+        }
         if base.schema.has_counters() {
             return refuse!("Materialized views are not supported on counter tables");
         }

@@ -11,8 +11,8 @@ use base::HashMap;
 use base::rng::Rng;
 use catalog::{Catalog, Keyspace, Permissions, Resource, SchemaChange, Scripts, Table, TableSettings};
 use model::{
-    ClusteringKey, ClusteringRow, IndexTerms, Mutation, Partition, PartitionKey, PartitionRange, Purge, Row,
-    TableId, TableSchema, ViewError, ViewPlan,
+    ChangeLog, ClusteringKey, ClusteringRow, IndexTerms, Mutation, Partition, PartitionKey, PartitionRange,
+    Purge, Row, TableId, TableSchema, ViewError, ViewPlan,
 };
 use protocol::CqlError;
 use reader::{
@@ -165,19 +165,36 @@ impl MemoryCoordinator {
         self.yields.get()
     }
 
-    /// Applies a mutation, without its views.
+    /// Applies a mutation, without its views and its change log.
     pub fn write(&self, mutation: &Mutation) {
         self.tables.borrow_mut().entry(mutation.schema.id).or_default().apply(mutation);
     }
 
-    /// Applies a mutation, and what follows from it to the views of its table.
+    /// Applies a mutation, and what follows from it to the views and the change log of its table.
     fn write_with_views(&self, mutation: &Mutation) -> Result<(), CqlError> {
         let views: Vec<_> = self.catalog().views_of(&mutation.schema).cloned().collect();
         for view in views {
             let before = self.table(mutation.schema.id).partitions().get(&mutation.key).cloned();
             self.write_view(mutation, &before.unwrap_or_default(), &view.schema)?;
         }
+        self.write_log(mutation)?;
         self.write(mutation);
+        Ok(())
+    }
+
+    fn write_log(&self, mutation: &Mutation) -> Result<(), CqlError> {
+        let catalog = self.catalog();
+        let Some(base) = catalog.table_by_id(mutation.schema.id) else { return Ok(()) };
+        let (Some(log), Some(options)) = (catalog.change_log_of(base), base.settings.change_log()) else {
+            return Ok(());
+        };
+        let plan = ChangeLog::new(&base.schema, &log.schema, options);
+        let plan = plan.map_err(|error| CqlError::Invalid(error.to_string()))?;
+        let before = self.table(mutation.schema.id).partitions().get(&mutation.key).cloned();
+        let before = before.unwrap_or_default();
+        let now_s = (self.now_us.get() / 1_000_000) as u32;
+        let entries = plan.mutation(&mutation.key, &before, &mutation.partition, now_s, &mut || 0);
+        entries.iter().for_each(|write| self.write(write));
         Ok(())
     }
 

@@ -460,3 +460,19 @@ fn texts_and_their_order_are_those_of_5_0() {
     session.all(&["CREATE TABLE u (k tuple<int, text> PRIMARY KEY)", "INSERT INTO u (k) VALUES ((1, 'a'))"]);
     session.check("SELECT k FROM u WHERE token(k) >= token((1, 'a'))", &["(1, a)"]);
 }
+
+#[test]
+fn a_wrong_number_of_values_has_the_words_of_its_request() {
+    let session = Session::new();
+    session.all(&["CREATE TABLE t (k int PRIMARY KEY, v int)"]);
+    let text = "INSERT INTO t (k, v) VALUES (?, ?)";
+    let error = session.bound(text, &[Value::Bytes(&[0, 0, 0, 1])]).unwrap_err();
+    assert!(error.starts_with("Invalid amount of bind variables"), "{error}");
+    let prepared = Prepared::new(&session.storage.catalog(), Some("ks"), text).unwrap();
+    let mut buffer = ValueBuffer::default();
+    buffer.push(Value::Null);
+    let error = prepared.check_bound(&buffer.values()).unwrap_err();
+    assert_eq!(error.to_string(), "there were 2 markers(?) in CQL but 1 bound variables");
+    buffer.push(Value::Null);
+    assert!(prepared.check_bound(&buffer.values()).is_ok());
+}

@@ -1,5 +1,6 @@
 //! Whole statements on storage in memory: schema, writes and reads together, in the order of a client.
 
+mod change_logs;
 mod compact;
 mod differences;
 mod functions;

@@ -269,6 +269,11 @@ impl Manager {
         self.running.stop(kind)
     }
 
+    /// Stops the job of this number, as reports give it; false if there is none.
+    pub fn stop_job(&self, id: u64) -> bool {
+        self.running.stop_one(id)
+    }
+
     /// Stops all jobs; none starts afterwards.
     pub async fn stop(&self) {
         self.schedule.stop();

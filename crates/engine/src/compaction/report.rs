@@ -119,7 +119,7 @@ pub struct CompactionReport {
 }
 
 /// State of a table's part on a shard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableNeeds {
     /// Estimated number of jobs.
     pub pending: u64,
@@ -129,6 +129,11 @@ pub struct TableNeeds {
     /// SSTables: the sketches count partitions and not rows, and cannot distinguish a partition that was
     /// overwritten from one that has grown.
     pub live_bytes: Option<u64>,
+    /// Tombstones from before this time are droppable.
+    pub gc_before_s: u32,
+    /// Name of the strategy, and how many SSTables each of its levels may have.
+    pub strategy: &'static str,
+    pub level_limits: Vec<u64>,
 }
 
 impl Manager {
@@ -168,6 +173,9 @@ impl Manager {
         self.with_view(&managed, |strategy, view| TableNeeds {
             pending: strategy.pending(view),
             disk_bytes: view.sstables.iter().map(|sstable| sstable.disk_bytes).sum(),
+            gc_before_s: view.gc_before_s,
+            strategy: strategy.name(),
+            level_limits: strategy.level_limits(),
             live_bytes: (!has_rows || view.sstables.len() <= 1).then(|| live_disk_bytes(view.sstables)),
         })
     }

@@ -120,6 +120,13 @@ impl RunningJobs {
         stopped.map(|running| running.control.stop()).count()
     }
 
+    /// Stops the job of this number; false if there is none.
+    pub(super) fn stop_one(&self, id: u64) -> bool {
+        let jobs = self.jobs.borrow();
+        let found = jobs.iter().find(|running| running.control.id == id);
+        found.map(|running| running.control.stop()).is_some()
+    }
+
     /// Stops all jobs, even if errors prevent their cleanup.
     pub(super) fn leave(&self) {
         self.jobs.borrow().iter().for_each(|running| running.control.leave());

@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use compaction::weight::{Admission, Weight};
+use compaction::weight::{Admission, JobRefusal, Weight};
 use runtime::{Event, NextEvent};
 
 /// Interval at which every table is asked, without regard to events.
@@ -83,6 +83,11 @@ impl Schedule {
     /// Whether a job of the weight may start; if so, it counts until [`Self::release`].
     pub(super) fn admit(&self, weight: Weight) -> bool {
         self.admission.borrow_mut().begin(weight).is_ok()
+    }
+
+    /// Why a job of the weight may not start now.
+    pub(super) fn check(&self, weight: Weight) -> Result<(), JobRefusal> {
+        self.admission.borrow().check(weight)
     }
 
     pub(super) fn release(&self, weight: Weight) {

@@ -10,6 +10,7 @@ use runtime::{CpuGroup, Shard};
 use sstable::name::{Component, SSTableName};
 
 use super::{flush, of_all, on_all};
+use crate::compaction::explain::{CompactionExplanation, TombstonesReport};
 use crate::compaction::report::CompactionReport;
 use crate::error::EngineError;
 use crate::shard::EngineShard;
@@ -132,6 +133,13 @@ pub async fn stop(shard: &Shard, kind: Option<String>) -> Result<usize, EngineEr
     Ok(of_all(shard, stop).await?.into_iter().sum())
 }
 
+/// Stops one job of a shard; false if there is no such job.
+pub async fn stop_job(shard: &Shard, of_shard: u32, id: u64) -> Result<bool, EngineError> {
+    let stop =
+        move |engine: &EngineShard| Ok(engine.shard().id() == of_shard && engine.compactions().stop_job(id));
+    Ok(of_all(shard, stop).await?.contains(&true))
+}
+
 /// Limit for the bytes per second that the jobs of all shards together may read; 0: no limit.
 pub async fn set_throughput(shard: &Shard, bytes_per_s: u64) -> Result<(), EngineError> {
     let shards = u64::from(shard.shard_count());
@@ -174,6 +182,30 @@ pub async fn is_auto(shard: &Shard, table: TableId) -> Result<bool, EngineError>
 /// The compactions of each shard.
 pub async fn report(shard: &Shard) -> Result<Vec<CompactionReport>, EngineError> {
     of_all(shard, |engine| Ok(engine.compactions().report())).await
+}
+
+/// Why compactions of the table run or wait, on each shard.
+///
+/// # Errors
+/// The table was dropped, or is only read.
+pub async fn explain(shard: &Shard, table: TableId) -> Result<Vec<CompactionExplanation>, EngineError> {
+    let ask = move |engine: &EngineShard| match compacted(engine, table) {
+        Some(_) => engine.compactions().explain(table).map(Some),
+        None => Ok(None),
+    };
+    Ok(of_all(shard, ask).await?.into_iter().flatten().collect())
+}
+
+/// The tombstones of the table, on each shard.
+///
+/// # Errors
+/// The table was dropped, or is only read.
+pub async fn tombstones(shard: &Shard, table: TableId) -> Result<Vec<TombstonesReport>, EngineError> {
+    let ask = move |engine: &EngineShard| match compacted(engine, table) {
+        Some(_) => engine.compactions().tombstones(table).map(Some),
+        None => Ok(None),
+    };
+    Ok(of_all(shard, ask).await?.into_iter().flatten().collect())
 }
 
 /// Compactions of all shards that ended well, oldest first.

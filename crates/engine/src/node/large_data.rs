@@ -57,7 +57,8 @@ fn of_table(table: &Table) -> Vec<LargeItem> {
     items
 }
 
-fn key_text(columns: &[KeyColumn], key: &[u8]) -> String {
+/// A partition key for people: its values with `:` between.
+pub fn key_text(columns: &[KeyColumn], key: &[u8]) -> String {
     match (columns, split_composite_key(key)) {
         (_, Ok(values)) if columns.len() == values.len() && columns.len() > 1 => {
             values_text(columns, values.iter())

@@ -13,6 +13,7 @@
 //! - `flush`, `close`: flush and sync, and the end of the node.
 
 pub mod attach;
+pub mod cache;
 mod close;
 pub mod compaction;
 mod deadline;
@@ -20,6 +21,7 @@ mod flush;
 pub mod large_data;
 mod read;
 mod report;
+pub mod sampling;
 mod schema;
 pub mod scrub;
 pub mod snapshot;
@@ -54,7 +56,9 @@ pub use deadline::Deadline;
 pub use flush::{flush, sync};
 pub use large_data::large_data;
 pub use read::{read, sstables_of_key};
-pub use report::{index_states, read_diagnostics, read_semaphores, report, table_messages, table_reports};
+pub use report::{
+    index_states, read_diagnostics, read_semaphores, rebuild_indexes, report, table_messages, table_reports,
+};
 pub use schema::{change_schema, make_dirs, publish};
 pub use snapshot::snapshot;
 pub use snapshot::store::{Clear, clear as clear_snapshots, list as snapshots};

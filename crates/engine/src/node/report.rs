@@ -11,6 +11,9 @@ use crate::shard::EngineShard;
 use crate::table::Table;
 use crate::table::indexes::IndexState;
 
+/// Interval at which a rebuild of indexes looks whether it is complete.
+const REBUILD_LOOK_US: u64 = 50_000;
+
 /// The messages that `of` returns for every table on any shard, without duplicates; for example its
 /// unreadable SSTables.
 pub async fn table_messages(
@@ -47,6 +50,36 @@ pub async fn index_states(shard: &Shard, table: TableId) -> Result<Vec<IndexStat
     Ok(all)
 }
 
+/// Builds the named secondary indexes of all SSTables again. Reads by an index are refused until it is
+/// complete.
+///
+/// # Errors
+/// The node stops meanwhile, or the table is dropped.
+pub async fn rebuild_indexes(shard: &Shard, table: TableId, names: Vec<String>) -> Result<(), EngineError> {
+    let asked = names.clone();
+    of_all(shard, move |engine| {
+        let table = engine.table(table)?;
+        table.forget_indexes(&asked);
+        engine.compactions().nudge(&table);
+        Ok(())
+    })
+    .await?;
+    loop {
+        // Jobs begin when the manager looks at the table again; each builds the index of one SSTable.
+        shard.sleep_us(REBUILD_LOOK_US).await;
+        let states = index_states(shard, table).await?;
+        if !states.iter().any(|state| names.contains(&state.name) && !state.is_queryable()) {
+            return Ok(());
+        }
+        of_all(shard, move |engine| {
+            let table = engine.table(table)?;
+            engine.compactions().nudge(&table);
+            Ok(())
+        })
+        .await?;
+    }
+}
+
 /// What the reads of every shard are doing, for people: a text for each semaphore of each shard.
 pub async fn read_diagnostics(shard: &Shard) -> Result<Vec<Vec<String>>, EngineError> {
     of_all(shard, |engine| Ok(engine.admissions().dump())).await
@@ -61,7 +94,8 @@ pub async fn read_semaphores(shard: &Shard) -> Result<Vec<Vec<SemaphoreReport>>,
 pub async fn table_reports(shard: &Shard) -> Result<Vec<Vec<TableReport>>, EngineError> {
     of_all(shard, |engine| {
         let state = |table: &Table| engine.compactions().table_needs(table.schema().id);
-        Ok(engine.tables().iter().map(|table| TableReport::of(table, state(table))).collect())
+        let now_us = engine.shard().now_us();
+        Ok(engine.tables().iter().map(|table| TableReport::of(table, state(table), now_us)).collect())
     })
     .await
 }

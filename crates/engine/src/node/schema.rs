@@ -8,7 +8,7 @@ use std::rc::Rc;
 use base::broken;
 use catalog::system::is_system_keyspace;
 use catalog::{Catalog, Changed, SchemaChange};
-use model::{TableId, TableSchema};
+use model::{ClusteringRange, TableId, TableSchema};
 use runtime::{CpuGroup, Shard};
 
 use super::{Deadline, NodeShard, on_all, snapshot, table_dir, view_build, views};
@@ -78,6 +78,9 @@ async fn change_schema_locked(
     if broken::is("schema_whole") {
         mutations.pop();
     }
+    if has_change_logs(&new) && !has_change_logs(&old) && !has_generation(node).await? {
+        mutations.extend(catalog::generation(timestamp_us));
+    }
     node.engine.apply_batch(mutations, true).await?;
     // The change is durable in the log of the system tables. A flush that fails now, or waits for other
     // failing flushes, continues in the background.
@@ -91,6 +94,17 @@ async fn change_schema_locked(
         dropped::remove(shard.files(), &node.table_dir(schema)).await?;
     }
     Ok(changes)
+}
+
+fn has_change_logs(catalog: &Catalog) -> bool {
+    catalog.all_tables().any(|table| table.settings.change_log().is_some())
+}
+
+/// Whether the streams of change logs are stored.
+async fn has_generation(node: &Rc<NodeShard>) -> Result<bool, EngineError> {
+    let (id, key) = (catalog::cdc_generations().id, catalog::generations_key());
+    let stored = node.engine.stored(id, &key, vec![ClusteringRange::all()]).await?;
+    Ok(!stored.rows().is_empty())
 }
 
 /// A table with the id of a dropped one starts empty: log entries of the dropped one must not be replayed
@@ -111,11 +125,14 @@ pub async fn publish(shard: &Shard, catalog: Catalog) -> Result<(), EngineError>
     let has_gone = {
         let node = NodeShard::of(shard)?;
         let old = node.catalog.borrow().clone();
-        let is_gone = |view: &catalog::Table| catalog.table_by_id(view.schema.id).is_none();
-        old.all_tables().any(|table| table.schema.view.is_some() && is_gone(table))
+        let is_gone = |table: &catalog::Table| catalog.table_by_id(table.schema.id).is_none();
+        let follows = |table: &catalog::Table| {
+            table.schema.view.is_some() || old.base_of_change_log(&table.schema).is_some()
+        };
+        old.all_tables().any(|table| follows(table) && is_gone(table))
     };
     if has_gone {
-        // Writes that still know the view need its table.
+        // Writes that still know the view, or the change log, need its table.
         let until = Deadline(Some(shard.now_us() + DRAIN_US));
         drop(until.limit(shard, pin!(views::drain(shard))).await);
     }

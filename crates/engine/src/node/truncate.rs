@@ -39,11 +39,11 @@ pub async fn truncate(shard: &Shard, table: TableId) -> Result<(), EngineError> 
         let node = NodeShard::of(&shard)?;
         node.lock().await;
         let result = match node.views.of(table) {
-            None => truncate_locked(&shard, &node, table).await,
-            Some(plans) => {
-                let views = plans.iter().map(|plan| plan.view.clone()).collect();
+            Some(plans) if !plans.views.is_empty() => {
+                let views = plans.views.iter().map(|plan| plan.view.clone()).collect();
                 truncate_with_views(&shard, &node, table, views).await
             }
+            _ => truncate_locked(&shard, &node, table).await,
         };
         node.unlock();
         result

@@ -261,5 +261,5 @@ async fn build_part(shard: &Shard, view: TableId, from: i64, progress: &Progress
 
 fn plan(node: &NodeShard, base: TableId, view: TableId) -> Result<Arc<ViewPlan>, EngineError> {
     let plans = node.views.of(base).ok_or(EngineError::UnknownTable(view))?;
-    plans.iter().find(|plan| plan.view.id == view).cloned().ok_or(EngineError::UnknownTable(view))
+    plans.views.iter().find(|plan| plan.view.id == view).cloned().ok_or(EngineError::UnknownTable(view))
 }

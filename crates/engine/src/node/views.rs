@@ -1,6 +1,6 @@
-//! Writes to tables with materialized views.
+//! Writes to tables with materialized views or a change log.
 //!
-//! Such a write changes its partition and rows of the views together:
+//! Such a write changes its partition, rows of the views, and the log together:
 //!
 //! 1. On the shard of the request it passes the gate of its tables, which a truncate closes.
 //! 2. It takes the lock of each partition on the shard that owns it, in the order of shards, tables and keys,
@@ -14,7 +14,10 @@
 //! The plans are those of the shard of the request. A write that began there before a view was known is not
 //! part of the view: a build waits for such writes ([`Views::drained`]) before it reads anything.
 //!
-//! **Cost for other tables:** a look into a map that is empty in a node without views.
+//! A change log gets its entries in the same way: [`model::ChangeLog::mutation`] computes them under the lock,
+//! from the stored rows if the log has preimages or postimages.
+//!
+//! **Cost for other tables:** a look into a map that is empty in a node without views and change logs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,7 +27,7 @@ use std::sync::Arc;
 
 use base::HashMap;
 use catalog::Catalog;
-use model::{Mutation, Partition, PartitionKey, PartitionRange, TableId, ViewPlan};
+use model::{ChangeLog, Mutation, Partition, PartitionKey, PartitionRange, TableId, ViewPlan};
 use runtime::{CpuGroup, Event, Shard};
 
 use super::write::apply_all;
@@ -33,8 +36,23 @@ use crate::error::EngineError;
 use crate::read::{Page, ReadCommand};
 use crate::shard::EngineShard;
 
-/// The plans of a base table's views.
-pub(super) type Plans = Arc<[Arc<ViewPlan>]>;
+/// The plans of a base table's views, and of its change log.
+pub(super) type Plans = Arc<Followers>;
+
+/// What follows from the writes to a base table.
+#[derive(Default)]
+pub(super) struct Followers {
+    pub(super) views: Vec<Arc<ViewPlan>>,
+    log: Option<ChangeLog>,
+}
+
+impl Followers {
+    /// Whether the table with this id is one of them.
+    fn has(&self, id: TableId) -> bool {
+        self.views.iter().any(|plan| plan.view.id == id)
+            || self.log.as_ref().is_some_and(|log| log.log.id == id)
+    }
+}
 
 /// The views of this shard's catalog, and the writes that are under way here.
 #[derive(Default)]
@@ -43,7 +61,7 @@ pub struct Views {
     under_way: RefCell<Rc<UnderWay>>,
 }
 
-/// A table with views.
+/// A table with views or a change log.
 struct Base {
     plans: Plans,
     gate: Rc<Gate>,
@@ -99,7 +117,7 @@ impl Views {
         Write(under_way)
     }
 
-    /// The plans of the table's views; `None` if it has no views.
+    /// The plans of the table's views and its change log; `None` if it has neither.
     #[inline]
     pub(super) fn of(&self, table: TableId) -> Option<Plans> {
         let by_base = self.by_base.borrow();
@@ -109,18 +127,25 @@ impl Views {
         by_base.get(&table).map(|base| base.plans.clone())
     }
 
-    /// Takes over the views of a catalog. `with_new`: also views that were not known before.
+    /// Takes over the views and change logs of a catalog. `with_new`: also those that were not known before.
     fn take_over(&self, catalog: &Catalog, with_new: bool) -> Result<(), EngineError> {
-        let mut found: HashMap<TableId, Vec<Arc<ViewPlan>>> = HashMap::default();
+        let mut found: HashMap<TableId, Followers> = HashMap::default();
         for table in catalog.all_tables() {
             let Some(definition) = &table.schema.view else { continue };
             let Some(base) = catalog.table_by_id(definition.base_id) else { continue };
-            let known = self.of(base.schema.id).unwrap_or_default();
-            let is_known = known.iter().any(|plan| plan.view.id == table.schema.id);
-            if is_known || with_new {
+            if with_new || self.knows(base.schema.id, table.schema.id) {
                 let plan = ViewPlan::new(&base.schema, &table.schema);
                 let plan = plan.map_err(|error| EngineError::Invalid(error.to_string()))?;
-                found.entry(base.schema.id).or_default().push(Arc::new(plan));
+                found.entry(base.schema.id).or_default().views.push(Arc::new(plan));
+            }
+        }
+        for base in catalog.all_tables() {
+            let Some(options) = base.settings.change_log() else { continue };
+            let Some(log) = catalog.change_log_of(base) else { continue };
+            if with_new || self.knows(base.schema.id, log.schema.id) {
+                let log = ChangeLog::new(&base.schema, &log.schema, options);
+                let log = log.map_err(|error| EngineError::Invalid(error.to_string()))?;
+                found.entry(base.schema.id).or_default().log = Some(log);
             }
         }
         let mut by_base = self.by_base.borrow_mut();
@@ -130,10 +155,14 @@ impl Views {
             .into_iter()
             .map(|(id, plans)| {
                 let gate = gates.get(&id).cloned().unwrap_or_default();
-                (id, Rc::new(Base { plans: plans.into(), gate }))
+                (id, Rc::new(Base { plans: Arc::new(plans), gate }))
             })
             .collect();
         Ok(())
+    }
+
+    fn knows(&self, base: TableId, follower: TableId) -> bool {
+        self.by_base.borrow().get(&base).is_some_and(|base| base.plans.has(follower))
     }
 
     /// Waits until the writes that are under way now have ended.
@@ -176,8 +205,8 @@ impl Views {
     }
 }
 
-/// Makes the views of a catalog known on all shards, which have its tables. `with_new`: also views that were
-/// not known before.
+/// Makes the views and change logs of a catalog known on all shards, which have its tables. `with_new`: also
+/// those that were not known before.
 pub(super) async fn take_over(shard: &Shard, catalog: &Catalog, with_new: bool) -> Result<(), EngineError> {
     let catalog = catalog.clone();
     let take_over = move |shard: Shard| {
@@ -268,15 +297,27 @@ fn locked(
     })
 }
 
-/// The writes to the views of a table that follow from a change of one of its partitions.
+/// The writes to the views and the change log of a table that follow from a change of one of its partitions.
 async fn consequences(
     shard: &Shard,
     engine: &EngineShard,
     part: &Part,
 ) -> Result<Vec<Mutation>, EngineError> {
-    let before = engine.affected(part.table, &part.key, &part.change).await?;
+    let Followers { views, log } = &*part.plans;
     let mut all = vec![];
-    for plan in part.plans.iter() {
+    if let Some(log) = log {
+        let before = match log.reads_before() {
+            true => engine.changed(part.table, &part.key, &part.change).await?,
+            false => Partition::default(),
+        };
+        let mut random = || shard.random_u64();
+        all.extend(log.mutation(&part.key, &before, &part.change, shard.wall_s(), &mut random));
+    }
+    if views.is_empty() {
+        return Ok(all);
+    }
+    let before = engine.affected(part.table, &part.key, &part.change).await?;
+    for plan in views {
         let writes = plan.mutations(&part.key, &before, &part.change, shard.wall_s());
         all.extend(writes.map_err(|error| EngineError::Invalid(error.to_string()))?);
     }

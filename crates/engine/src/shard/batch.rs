@@ -124,7 +124,13 @@ impl EngineShard {
     /// when they are durable, as the log's sync mode defines it, and applied on all shards. After an error
     /// the batch has not been acknowledged; it may have happened, or may still happen, as a whole.
     pub async fn apply_spread(self: &Rc<Self>, mutations: Vec<(u32, Mutation)>) -> Result<(), EngineError> {
-        self.log_spread(mutations).await?.await
+        let started_us = self.shard.now_us();
+        // This shard counts the writes of all shards: it has every table, and knows how long they took.
+        let tables: Vec<_> =
+            mutations.iter().filter_map(|(_, mutation)| self.table(mutation.schema.id).ok()).collect();
+        self.log_spread(mutations).await?.await?;
+        self.count_writes(&tables, started_us);
+        Ok(())
     }
 
     /// Steps 1 and 2 of the head: when this returns, the batch happens, and this shard's mutations are in the
@@ -192,9 +198,8 @@ impl EngineShard {
         for (shard, mutation) in mutations {
             if shard == me {
                 let table = self.table(mutation.schema.id).expect("the caller has looked");
-                let active = table.memtables.active();
-                active.has_batch.set(true);
-                self.put(&active, mutation, segment);
+                table.memtables.active().has_batch.set(true);
+                self.put(&table, mutation, segment);
                 continue;
             }
             match elsewhere.iter_mut().find(|(other, _)| *other == shard) {
@@ -267,9 +272,8 @@ impl EngineShard {
                 unknown.push(id);
                 continue;
             };
-            let active = table.memtables.active();
-            active.has_batch.set(true);
-            self.put(&active, mutation, segment);
+            table.memtables.active().has_batch.set(true);
+            self.put(&table, mutation, segment);
         }
         Ok(Taken { unknown, is_full })
     }

@@ -26,7 +26,7 @@ use base::HashMap;
 use catalog::TableSettings;
 use model::TableId;
 use runtime::{CpuGroup, Event, JoinHandle, Mutex, Shard};
-use sstable::pool::MemoryPool;
+use sstable::pool::{CacheClass, MemoryPool};
 use sstable::read::ChunkCache;
 
 use crate::cache::RowCache;
@@ -66,6 +66,8 @@ pub struct EngineShard {
     /// Held while the compaction history is being stored.
     history_saves: Mutex,
     stopping: Cell<bool>,
+    /// The part of the last second in which tasks ran, 0 to 1.
+    utilization: Cell<f64>,
     tasks: RefCell<Option<Tasks>>,
 }
 
@@ -128,6 +130,7 @@ impl EngineShard {
             links,
             history_saves: Mutex::default(),
             stopping: Cell::new(false),
+            utilization: Cell::new(0.0),
             tasks: RefCell::default(),
         });
         let known = Rc::downgrade(&this);
@@ -168,6 +171,11 @@ impl EngineShard {
 
     pub fn row_cache(&self) -> &Rc<RowCache> {
         &self.rows
+    }
+
+    /// Evicts all pages of indexes or all chunks from memory.
+    pub fn evict(&self, class: CacheClass) {
+        self.memory.pool.evict_class(class);
     }
 
     pub fn flushes(&self) -> &Rc<FlushQueue> {

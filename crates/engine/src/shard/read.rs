@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{ClusteringRange, Partition, PartitionKey, PartitionRange, Purge, TableId, TableSchema};
+use model::{
+    ClusteringRange, Partition, PartitionKey, PartitionRange, Position, Purge, TableId, TableSchema,
+};
 use reader::{CompactReader, Keep, MergeReader, ReadSpec, Tracer, collect_partitions};
 
 use super::EngineShard;
@@ -37,6 +39,23 @@ impl EngineShard {
     ) -> Result<Partition, EngineError> {
         let schema = self.table(table)?.schema();
         self.stored(table, key, affected_ranges(&schema, change)).await
+    }
+
+    /// The stored rows that a write changes, without those that it only deletes in a range, with the
+    /// tombstones in force there; and the stored static row.
+    pub async fn changed(
+        &self,
+        table: TableId,
+        key: &PartitionKey,
+        change: &Partition,
+    ) -> Result<Partition, EngineError> {
+        let mut ranges: Vec<ClusteringRange> =
+            change.rows().iter().map(|row| ClusteringRange::of_prefix(row.key.clone())).collect();
+        if ranges.is_empty() && !change.static_row.is_empty() {
+            // Without rows: the static row is read with any range.
+            ranges.push(ClusteringRange { start: Position::START, end: Position::START });
+        }
+        self.stored(table, key, ranges).await
     }
 
     /// The stored content of some ranges of a partition, with tombstones and expired cells. The ranges are
@@ -100,6 +119,12 @@ impl EngineShard {
         })?;
         let now_us = self.shard.now_us();
         table.counters.reads.add_us(now_us - started_us);
+        table.counters.slices.borrow_mut().add(now_us, page.row_count(), page.tombstones);
+        if let Some(samplers) = &mut *table.counters.hot_keys.borrow_mut()
+            && let PartitionRange::Key(key) = &command.partitions
+        {
+            samplers.reads.add(key);
+        }
         // Buffered reverse reads, which exist for comparison, open their readers again for each page.
         let open = open.filter(|_| command.buffered_reverse_bytes_max.is_none());
         if let (Some(open), Some(next)) = (open, &page.next) {

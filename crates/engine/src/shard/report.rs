@@ -15,6 +15,7 @@ impl EngineShard {
         ShardReport {
             compactions,
             compactions_running,
+            utilization: self.utilization.get(),
             dirty_bytes: self.memory.dirty_bytes(),
             log_bytes: self.log.disk_bytes(),
             log_appended_bytes: self.log.appended_bytes(),

@@ -15,9 +15,14 @@ const CONTROL_US: u64 = 250_000;
 impl EngineShard {
     /// Ends expired reads and flush periods, stores the compaction history, and wakes the flush policy.
     pub(super) async fn tick(self: Rc<Self>) {
+        let mut ran = (self.shard.now_us(), self.ran_ns());
         while !self.stopping.get() {
             self.shard.sleep_us(TICK_US).await;
             let now_us = self.shard.now_us();
+            let ran_now = (now_us, self.ran_ns());
+            let passed_ns = now_us.saturating_sub(ran.0).max(1) as f64 * 1e3;
+            self.utilization.set((ran_now.1.saturating_sub(ran.1) as f64 / passed_ns).min(1.0));
+            ran = ran_now;
             self.tables.borrow().values().for_each(|table| table.parked.sweep(now_us));
             self.relieve_periods(now_us);
             self.pressure.signal();
@@ -34,6 +39,11 @@ impl EngineShard {
                 self.shard.spawn(CpuGroup::Maintenance, save).detach();
             }
         }
+    }
+
+    /// Time in which tasks ran since the start.
+    fn ran_ns(&self) -> u64 {
+        self.shard.group_stats().iter().map(|group| group.counters.ran_ns).sum()
     }
 
     /// Measures the free bytes of the disk for compactions, the log and flushes.

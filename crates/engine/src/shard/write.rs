@@ -13,8 +13,8 @@ use crate::commitlog::{Appended, LogError};
 use crate::error::EngineError;
 use crate::partition_locks::PartitionGuard;
 use crate::read::{Page, ReadCommand};
+use crate::table::Table;
 use crate::table::validate::validate;
-use crate::table::{LoggedMemtable, Table};
 
 impl EngineShard {
     /// Applies a write. Returns when it is durable, as the log's sync mode defines it.
@@ -53,7 +53,7 @@ impl EngineShard {
             }
             // There is no await from here to the memtable, so log and memtable have the same order.
             let appended = table.log.append(id, &entry);
-            self.put(&table.memtables.active(), mutation, appended.position.segment);
+            self.put(&table, mutation, appended.position.segment);
             break (table, appended);
         };
         self.scratch.replace(entry);
@@ -83,22 +83,26 @@ impl EngineShard {
         };
         let guard = self.locks.lock(command.table, key.clone()).await;
         let page = self.read(command).await?;
+        let started_us = self.shard.now_us();
         let mut mutations = decide(&page)?.unwrap_or_default();
-        let mut owned = Vec::with_capacity(mutations.len());
+        let (mut owned, mut tables) = (Vec::with_capacity(mutations.len()), vec![]);
         for mutation in mutations.drain(..) {
-            owned.push((self.table(mutation.schema.id)?.owner(mutation.key.token()), mutation));
+            let table = self.table(mutation.schema.id)?;
+            owned.push((table.owner(mutation.key.token()), mutation));
+            tables.push(table);
         }
         let is_spread = owned.iter().any(|(shard, _)| *shard != self.shard.id());
         if is_spread {
             let spread = self.log_spread(owned).await?;
             drop(guard);
             spread.await?;
+            self.count_writes(&tables, started_us);
             return Ok(page);
         }
         mutations.extend(owned.into_iter().map(|(_, mutation)| mutation));
         let last = match mutations.len() {
             1 => Some(self.append(mutations.remove(0)).await?.1),
-            _ => self.append_batch(mutations, true).await?,
+            _ => self.append_batch(mutations, true).await?.map(|(_, last)| last),
         };
         drop(guard);
         let durable = match last {
@@ -108,6 +112,7 @@ impl EngineShard {
             None => self.table(command.table)?.log.durable().await,
         };
         durable.map_err(EngineError::from)?;
+        self.count_writes(&tables, started_us);
         Ok(page)
     }
 
@@ -115,19 +120,22 @@ impl EngineShard {
     /// are in the log or none. `is_whole`: the flush of one table does not make its part survive alone.
     /// Otherwise like [`Self::apply`].
     pub async fn apply_batch(&self, mutations: Vec<Mutation>, is_whole: bool) -> Result<(), EngineError> {
-        match self.append_batch(mutations, is_whole).await? {
-            Some(appended) => Ok(appended.durable().await?),
-            None => Ok(()),
+        let started_us = self.shard.now_us();
+        if let Some((tables, appended)) = self.append_batch(mutations, is_whole).await? {
+            appended.durable().await?;
+            self.count_writes(&tables, started_us);
         }
+        Ok(())
     }
 
     /// Appends to the log and applies to the memtables; the rest of [`Self::apply_batch`] waits for
-    /// durability. `None` if there is nothing to append.
+    /// durability. Returns the table of each mutation and the last entry; `None` if there is nothing to
+    /// append.
     async fn append_batch(
         &self,
         mutations: Vec<Mutation>,
         is_whole: bool,
-    ) -> Result<Option<Appended>, EngineError> {
+    ) -> Result<Option<(Vec<Rc<Table>>, Appended)>, EngineError> {
         let mut entries = vec![];
         for mutation in &mutations {
             validate(mutation)?;
@@ -160,17 +168,22 @@ impl EngineShard {
         let is_spread = is_whole && tables.iter().any(|table| !Rc::ptr_eq(table, &tables[0]));
         let mut appended = None;
         // There is no await from here to the end, so all entries are in the same chunk.
-        for ((table, mutation), entry) in tables.into_iter().zip(mutations).zip(entries) {
+        for ((table, mutation), entry) in tables.iter().zip(mutations).zip(entries) {
             assert!(Rc::ptr_eq(&table.log, &log), "what is written together has one log");
             let at = log.append(mutation.schema.id, &entry);
-            let active = table.memtables.active();
             if is_spread {
-                active.has_batch.set(true);
+                table.memtables.active().has_batch.set(true);
             }
-            self.put(&active, mutation, at.position.segment);
+            self.put(table, mutation, at.position.segment);
             appended = Some(at);
         }
-        Ok(appended)
+        Ok(appended.map(|appended| (tables, appended)))
+    }
+
+    /// Counts one durable write to each of the tables. A table occurs once for each of its mutations.
+    pub(super) fn count_writes(&self, tables: &[Rc<Table>], started_us: u64) {
+        let latency_us = self.shard.now_us() - started_us;
+        tables.iter().for_each(|table| table.counters.writes.add_us(latency_us));
     }
 
     /// Applies a write from a log of an earlier run. It is in no log of this run.
@@ -187,7 +200,11 @@ impl EngineShard {
     }
 
     #[inline]
-    pub(super) fn put(&self, active: &LoggedMemtable, mutation: Mutation, segment: u64) {
+    pub(super) fn put(&self, table: &Table, mutation: Mutation, segment: u64) {
+        if let Some(samplers) = &mut *table.counters.hot_keys.borrow_mut() {
+            samplers.writes.add(&mutation.key);
+        }
+        let active = table.memtables.active();
         let before = active.memtable.charged_bytes();
         active.memtable.apply(mutation);
         active.segments.borrow_mut().add(segment);

@@ -10,6 +10,9 @@ use base::histogram::EstimatedHistogram;
 use reports::LatencyReport;
 use sstable::write::Written;
 
+use super::hot_keys::KeySamplers;
+use super::slices::Slices;
+
 /// Buckets of the latency histograms: up to 25 seconds.
 const LATENCY_OFFSETS: usize = 90;
 
@@ -107,6 +110,16 @@ impl SSTablesPerRead {
     pub fn max(&self) -> u64 {
         self.reads.iter().rposition(|reads| *reads > 0).unwrap_or(0) as u64
     }
+
+    /// The number of reads.
+    pub fn count(&self) -> u64 {
+        self.reads.iter().sum()
+    }
+
+    /// The smallest number of SSTables that a read opened.
+    pub fn min(&self) -> u64 {
+        self.reads.iter().position(|reads| *reads > 0).unwrap_or(0) as u64
+    }
 }
 
 /// SSTables that reads of a table opened, and those that were skipped, by reason.
@@ -117,6 +130,9 @@ pub struct SSTableCounters {
     pub opened_for_points: Cell<u64>,
     /// Ruled out by the bloom filter or the token range.
     pub skipped_by_partition: Cell<u64>,
+    /// Single-partition reads for which the bloom filter ruled out an SSTable whose token range has the
+    /// partition.
+    pub filter_negatives: Cell<u64>,
     /// Ruled out by the least and greatest clustering key.
     pub skipped_by_clustering: Cell<u64>,
     /// Single-partition reads that have ended.
@@ -145,6 +161,12 @@ pub struct IndexCounters {
 pub struct TableCounters {
     pub sstables: Rc<SSTableCounters>,
     pub index: IndexCounters,
+    /// Rows and tombstones of the pages that clients read.
+    pub slices: RefCell<Slices>,
+    /// The keys that clients use most, while a sampling runs.
+    pub hot_keys: RefCell<Option<KeySamplers>>,
+    /// Reads of a partition for which a bloom filter did not rule out an SSTable without it.
+    pub false_positives: Rc<Cell<u64>>,
     /// Pages read.
     pub reads: LatencyCounter,
     /// Mutations written, until they were durable.

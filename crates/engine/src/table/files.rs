@@ -224,7 +224,10 @@ impl Table {
 
     fn set_sstables(&self, sstables: Vec<Rc<SSTable>>) {
         self.parked.clear();
-        sstables.iter().for_each(|sstable| sstable.count_fetched_in(&self.counters.fetched_bytes));
+        for sstable in &sstables {
+            sstable.count_fetched_in(&self.counters.fetched_bytes);
+            sstable.count_false_positives_in(&self.counters.false_positives);
+        }
         self.sstables.set_live(sstables);
     }
 

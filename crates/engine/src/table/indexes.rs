@@ -104,6 +104,15 @@ impl Table {
         true
     }
 
+    /// Forgets the components of these indexes in all SSTables, so that they are built again.
+    pub(crate) fn forget_indexes(&self, names: &[String]) {
+        let schema = self.schema();
+        for index in schema.indexes.iter().filter(|index| names.contains(&index.name)) {
+            self.sstables().iter().for_each(|sstable| sstable.forget_secondary_index(index.id));
+        }
+        self.parked.clear();
+    }
+
     /// About how many rows there are, overwritten and deleted ones included.
     pub(crate) fn rows_estimate(&self) -> u64 {
         let mut rows: u64 = self.sstables().iter().map(|sstable| sstable.stats().total_rows).sum();

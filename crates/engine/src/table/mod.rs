@@ -9,7 +9,8 @@
 //! - [`validate`]: checks that a write can be stored;
 //! - [`truncation`], [`dropped`], [`lost`], [`view_mark`]: the marks of a truncate, a drop, a loss and an
 //!   unbuilt view on disk;
-//! - [`counters`]: counters; [`large_data_log`]: log entries about large partitions;
+//! - [`counters`]: counters, of which [`slices`] are rows and tombstones by page, and [`hot_keys`] the keys
+//!   used most; [`large_data_log`]: log entries about large partitions;
 //! - its row cache, the mirror of its SSTables, is in `cache`;
 //! - an attached table ([`Table::attached`]) has its SSTables in another directory and is for reading only.
 //!
@@ -20,12 +21,14 @@
 pub mod counters;
 pub mod dropped;
 pub mod files;
+pub mod hot_keys;
 pub mod indexes;
 pub mod large_data_log;
 pub mod lost;
 pub mod memtables;
 pub mod open_read;
 pub mod parked;
+pub mod slices;
 mod sources;
 pub mod sstable_set;
 pub mod truncation;

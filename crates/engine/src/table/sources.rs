@@ -148,6 +148,12 @@ fn may_have(sstable: &Rc<SSTable>, spec: &ReadSpec, counters: &SSTableCounters) 
         PartitionRange::Key(key) => sstable.may_contain(key),
         range @ PartitionRange::Between { .. } => sstable.may_contain_range(range),
     };
+    if let (PartitionRange::Key(key), false) = (&spec.partitions, partitions)
+        && key >= sstable.first_key()
+        && key <= sstable.last_key()
+    {
+        SSTableCounters::count(&counters.filter_negatives);
+    }
     let rows = partitions && sstable.may_contain_clustering(&spec.schema, &spec.ranges);
     SSTableCounters::count(match (partitions, rows) {
         (false, _) => &counters.skipped_by_partition,

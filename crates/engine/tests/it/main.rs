@@ -4,6 +4,7 @@ mod admission;
 mod batch_faults;
 mod batches;
 mod budgets;
+mod change_logs;
 mod compaction;
 mod disk;
 mod dropped_columns;

@@ -35,25 +35,52 @@ impl Call {
     ///
     /// # Errors
     /// No node answers, or the node returns an error.
-    pub fn get<T: DeserializeOwned>(&self, path: &str, show: impl Fn(T) -> String) -> Result<String, String> {
+    pub fn get<T: DeserializeOwned, R: FromText>(
+        &self,
+        path: &str,
+        show: impl Fn(T) -> R,
+    ) -> Result<R, String> {
         self.ask("GET", path, show)
+    }
+
+    /// A sentence in place of an answer of the node.
+    ///
+    /// # Errors
+    /// Never; as the other functions of a call.
+    pub fn say(&self, sentence: &str) -> Result<String, String> {
+        let body = serde_json::json!({ "message": sentence }).to_string();
+        self.show(&body, |_: serde_json::Value| format!("{sentence}\n"))
     }
 
     /// Sends a request with any method and formats the answer with `show`.
     ///
     /// # Errors
     /// No node answers, or the node returns an error.
-    pub fn ask<T: DeserializeOwned>(
+    pub fn ask<T: DeserializeOwned, R: FromText>(
         &self,
         method: &str,
         path: &str,
-        show: impl Fn(T) -> String,
-    ) -> Result<String, String> {
+        show: impl Fn(T) -> R,
+    ) -> Result<R, String> {
         let body = self.client.ask(method, path)?;
-        if self.format == Format::Json {
-            return Ok(body + "\n");
+        self.show(&body, show)
+    }
+
+    /// Formats an answer of the node.
+    ///
+    /// # Errors
+    /// The answer is of another type: the node has another version.
+    pub fn show<T: DeserializeOwned, R: FromText>(
+        &self,
+        body: &str,
+        show: impl Fn(T) -> R,
+    ) -> Result<R, String> {
+        match self.format {
+            Format::Json => return Ok(R::from_text(format!("{body}\n"))),
+            Format::Yaml => return Ok(R::from_text(yaml(body)?)),
+            Format::Text => {}
         }
-        let answer = serde_json::from_str(&body);
+        let answer = serde_json::from_str(body);
         let wrong = |error| {
             format!(
                 "the node's answer cannot be parsed, is it another version? {error}: {}",
@@ -84,6 +111,39 @@ impl Call {
         let tables = of.joined();
         let asked = [&[("keyspace", of.keyspace.as_deref()), ("tables", tables.as_deref())], more].concat();
         self.post(&query(path, &asked))
+    }
+}
+
+/// Output of a command that is text, or text unless the answer lacks what the user has named.
+pub trait FromText {
+    fn from_text(text: String) -> Self;
+}
+
+impl FromText for String {
+    fn from_text(text: String) -> Self {
+        text
+    }
+}
+
+impl FromText for Result<String, String> {
+    fn from_text(text: String) -> Self {
+        Ok(text)
+    }
+}
+
+/// A JSON text as YAML.
+fn yaml(body: &str) -> Result<String, String> {
+    let value: serde_json::Value =
+        serde_json::from_str(body).map_err(|error| format!("the node's answer is not JSON: {error}"))?;
+    yaml_serde::to_string(&value).map_err(|error| format!("the answer cannot be shown as YAML: {error}"))
+}
+
+/// Keyspace and table of `keyspace` or `keyspace.table`.
+pub fn one_or_two(of: Option<&str>) -> (Option<&str>, Option<&str>) {
+    match of.map(|of| of.split_once('.').ok_or(of)) {
+        None => (None, None),
+        Some(Err(keyspace)) => (Some(keyspace), None),
+        Some(Ok((keyspace, table))) => (Some(keyspace), Some(table)),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Output of `nodetool` about compactions, in Cassandra's layouts.
+//! Output of `nodetool` about compactions, in Cassandra's layouts. Reasons of running jobs follow the last
+//! line of Cassandra's layout.
 
 use reports::EndedCompaction;
 use server::api::answers::{AutoCompaction, Compactions};
@@ -14,7 +15,7 @@ pub fn stats(compactions: &Compactions, human: bool) -> String {
         text.push_str(&format!("- {}.{}: {}\n", pending.keyspace, pending.table, pending.jobs));
     }
     text.push('\n');
-    if compactions.running.is_empty() {
+    if compactions.running.is_empty() && compactions.view_builds.is_empty() {
         return text;
     }
     let title = ["id", "compaction type", "keyspace", "table", "completed", "total", "unit", "progress"];
@@ -26,7 +27,7 @@ pub fn stats(compactions: &Compactions, human: bool) -> String {
             format!("{:.2}%", running.read_bytes as f64 * 100.0 / running.total_bytes as f64)
         };
         rows.push(vec![
-            format!("{}-{}", running.shard, running.id),
+            running.task_id(),
             running.kind.to_string(),
             running.keyspace.clone(),
             running.table.clone(),
@@ -36,13 +37,29 @@ pub fn stats(compactions: &Compactions, human: bool) -> String {
             progress,
         ]);
     }
+    for build in &compactions.view_builds {
+        rows.push(vec![
+            "-".to_string(),
+            "View build".to_string(),
+            build.keyspace.clone(),
+            build.view.clone(),
+            build.keys.to_string(),
+            "n/a".to_string(),
+            "keys".to_string(),
+            format!("{:.2}%", build.progress * 100.0),
+        ]);
+    }
     text.push_str(&aligned(&rows, " "));
     let remaining_us = compactions.running.iter().map(|running| running.remaining_us()).max().flatten();
     let remaining_s = remaining_us.map(|us| us.div_ceil(1_000_000));
     let remaining = remaining_s.map_or("n/a".to_string(), |seconds| {
         format!("{}h{:02}m{:02}s", seconds / 3600, seconds / 60 % 60, seconds % 60)
     });
-    text + &format!("Active compaction remaining time : {remaining:>10}\n")
+    text.push_str(&format!("Active compaction remaining time : {remaining:>10}\n"));
+    for running in &compactions.running {
+        text.push_str(&format!("- {}: {}\n", running.task_id(), running.reason));
+    }
+    text
 }
 
 /// `compactionhistory`, the latest first.
@@ -97,7 +114,7 @@ pub fn auto(tables: &[AutoCompaction]) -> String {
 mod tests {
     use super::*;
     use reports::RunningCompaction;
-    use server::api::answers::PendingCompactions;
+    use server::api::answers::{PendingCompactions, RunningViewBuild};
 
     #[test]
     fn the_layout_of_compactionstats() {
@@ -110,17 +127,27 @@ mod tests {
             read_bytes: 512,
             total_bytes: 2048,
             running_us: 20_300_000,
+            reason: "4 of about 1.0 MB".into(),
             ..RunningCompaction::default()
         };
         let pending = PendingCompactions { keyspace: "shop".into(), table: "orders".into(), jobs: 2 };
-        let all = Compactions { pending: vec![pending], running: vec![running], ..Compactions::default() };
+        let build =
+            RunningViewBuild { keyspace: "shop".into(), view: "by_item".into(), keys: 12, progress: 0.5 };
+        let all = Compactions {
+            pending: vec![pending],
+            running: vec![running],
+            view_builds: vec![build],
+            ..Compactions::default()
+        };
         let expected = "\
 pending tasks: 2
 - shop.orders: 2
 
-id  compaction type keyspace table  completed total unit  progress
-0-7 Compaction      shop     orders 512       2048  bytes 25.00%
+id  compaction type keyspace table   completed total unit  progress
+0-7 Compaction      shop     orders  512       2048  bytes 25.00%
+-   View build      shop     by_item 12        n/a   keys  50.00%
 Active compaction remaining time :   0h01m01s
+- 0-7: 4 of about 1.0 MB
 ";
         assert_eq!(stats(&all, false), expected);
         assert!(stats(&all, true).contains("512 bytes 2.00 KiB bytes 25.00%"));

@@ -5,13 +5,26 @@ use std::cell::Cell;
 use clap::{Subcommand, ValueEnum};
 use reports::EndedCompaction;
 use server::api::answers::{AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, Throughput};
+use server::api::compaction_answers::{ExplainedCompactions, Tombstones};
 
-use super::call::{Call, Tables};
+use super::call::{Call, Tables, one_or_two};
 use super::http::query;
-use super::{Format, compaction_text};
+use super::{Format, compaction_text, explain_text};
 
 #[derive(Debug, Subcommand)]
 pub enum CompactionCommand {
+    /// Shows why compactions of a table run or wait: what the strategy considered, and what it would do next
+    Explain {
+        /// The table
+        #[arg(value_name = "KEYSPACE.TABLE or KEYSPACE TABLE", num_args = 1..=2, required = true)]
+        of: Vec<String>,
+    },
+    /// Shows the tombstones of a table's SSTables, and why they are still there
+    Tombstones {
+        /// The table
+        #[arg(value_name = "KEYSPACE.TABLE or KEYSPACE TABLE", num_args = 1..=2, required = true)]
+        of: Vec<String>,
+    },
     /// Shows running compactions, and the estimated number of pending ones
     #[command(name = "compactionstats")]
     CompactionStats {
@@ -89,6 +102,14 @@ impl Kind {
 impl CompactionCommand {
     pub fn run(&self, call: &Call) -> Result<String, String> {
         match self {
+            Self::Explain { of } => {
+                let path = of_table("/v1/compactions/explain", of)?;
+                call.get(&path, |shards: Vec<ExplainedCompactions>| explain_text::explained(&shards))
+            }
+            Self::Tombstones { of } => {
+                let path = of_table("/v1/tombstones", of)?;
+                call.get(&path, |found: Tombstones| explain_text::tombstones(&found))
+            }
             Self::CompactionStats { human_readable } => {
                 call.get("/v1/compactions", |all: Compactions| compaction_text::stats(&all, *human_readable))
             }
@@ -120,6 +141,19 @@ impl CompactionCommand {
                 })
             }
         }
+    }
+}
+
+/// The request about one table.
+fn of_table(path: &str, of: &[String]) -> Result<String, String> {
+    let (keyspace, table) = match of {
+        [keyspace, table] => (Some(&keyspace[..]), Some(&table[..])),
+        [one] => one_or_two(Some(one)),
+        _ => (None, None),
+    };
+    match (keyspace, table) {
+        (Some(_), Some(_)) => Ok(query(path, &[("keyspace", keyspace), ("table", table)])),
+        _ => Err("name one table: KEYSPACE.TABLE".to_string()),
     }
 }
 

@@ -9,18 +9,29 @@
 //! | `version`, `info`, `status`, `memory`, `reads`, `iomodel`, `getlogginglevels`, `setlogginglevel`, `…binary`, `drain` | `state.rs` |
 //! | `tablestats`, `flush`, `getsstables`, `refresh`, `import` | `tables.rs` |
 //! | `compact`, `cleanup`, `garbagecollect`, `upgradesstables`, `verify`, `scrub` | `maintenance.rs` |
-//! | `compactionstats`, `compactionhistory`, `stop`, `get…`, `set…`, `…autocompaction` | `compactions.rs` |
+//! | `explain`, `tombstones`, `compactionstats`, `compactionhistory`, `stop`, `get…`, `set…`, `…autocompaction` | `compactions.rs` |
 //! | `snapshot`, `listsnapshots`, `clearsnapshot` | `snapshots.rs` |
+//! | `describecluster`, `ring`, `getendpoints`, `sstableinfo`, `rebuild_index`, caches, … | `cluster.rs` |
+//! | histograms, `tpstats`, `clientstats`, `toppartitions`, timeouts, tracing | `requests.rs` |
+//! | `tasks` | `tasks.rs` |
+//! | commands that need more nodes, or parts that are not there | `one_node.rs` |
 
 mod call;
+mod cluster;
+mod cluster_text;
 mod compaction_text;
 mod compactions;
+mod explain_text;
 pub mod http;
 mod io_model_text;
 mod maintenance;
+pub mod one_node;
+mod request_text;
+mod requests;
 mod snapshots;
 mod state;
 mod tables;
+mod tasks;
 pub mod text;
 
 use std::ffi::OsString;
@@ -31,12 +42,16 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Command, Subcommand, ValueEnum};
 
 use call::Call;
+use cluster::ClusterCommand;
 use compactions::CompactionCommand;
 use http::Client;
 use maintenance::MaintenanceCommand;
+use one_node::OneNodeCommand;
+use requests::RequestCommand;
 use snapshots::SnapshotCommand;
 use state::StateCommand;
 use tables::TableCommand;
+use tasks::TasksCommand;
 
 #[derive(Args, Debug)]
 pub struct NodetoolArguments {
@@ -55,8 +70,8 @@ pub struct NodetoolArguments {
     /// A file with a line `name password` or `name:password` for each name; also -pwf
     #[arg(long, requires = "username", conflicts_with = "password")]
     password_file: Option<PathBuf>,
-    /// Format of the output: text, or the node's JSON
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    /// Format of the output: text, or the node's answer as JSON or YAML
+    #[arg(short = 'F', long, value_enum, global = true, default_value_t = Format::Text)]
     format: Format,
     /// Print help
     // -h is the host.
@@ -67,9 +82,10 @@ pub struct NodetoolArguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub enum Format {
     Text,
     Json,
+    Yaml,
 }
 
 #[derive(Debug, Subcommand)]
@@ -84,6 +100,15 @@ enum NodetoolCommand {
     Compaction(CompactionCommand),
     #[command(flatten)]
     Snapshot(SnapshotCommand),
+    #[command(flatten)]
+    Cluster(ClusterCommand),
+    #[command(flatten)]
+    Request(RequestCommand),
+    /// Shows and stops long operations
+    #[command(subcommand)]
+    Tasks(TasksCommand),
+    #[command(flatten)]
+    OneNode(OneNodeCommand),
 }
 
 #[derive(Debug)]
@@ -135,13 +160,17 @@ pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
         NodetoolCommand::Maintenance(command) => command.run(&call),
         NodetoolCommand::Compaction(command) => command.run(&call),
         NodetoolCommand::Snapshot(command) => command.run(&call),
+        NodetoolCommand::Cluster(command) => command.run(&call),
+        NodetoolCommand::Request(command) => command.run(&call),
+        NodetoolCommand::Tasks(command) => command.run(&call),
+        NodetoolCommand::OneNode(command) => command.run(&call),
     }?;
     print(&output);
     Ok(())
 }
 
 /// nodetool as a command of its own, for its help and for tests.
-fn definition() -> Command {
+pub fn definition() -> Command {
     let command = Command::new("nodetool").bin_name("messina nodetool").disable_help_flag(true);
     NodetoolArguments::augment_args(command)
 }
@@ -245,6 +274,25 @@ mod tests {
             "nodetool setlogginglevel",
             "nodetool setlogginglevels compaction DEBUG",
             "nodetool clearsnapshot -t before ks",
+            "nodetool tablestats -F json ks",
+            "nodetool info --format yaml",
+            "nodetool repair -pr -full ks t --partitioner-range",
+            "nodetool decommission --force",
+            "nodetool rebuild -ks ks -- dc1",
+            "nodetool move -9223372036854775808",
+            "nodetool cfhistograms ks t",
+            "nodetool tablehistograms ks.t",
+            "nodetool toppartitions ks t 100 -k 3 -s 20 -a READS,WRITES",
+            "nodetool toppartitions -d 100 --cf-filters ks:t",
+            "nodetool profileload 100",
+            "nodetool getendpoints ks t -7",
+            "nodetool getreplicas ks t a:b",
+            "nodetool tasks list compaction --keyspace ks",
+            "nodetool tasks status 0-1",
+            "nodetool viewbuildstatus ks v",
+            "nodetool viewbuildstatus ks.v",
+            "nodetool clientstats --all --client-options",
+            "nodetool settimeout read 2000",
         ] {
             parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
@@ -257,7 +305,6 @@ mod tests {
             assert!(error.contains(expected), "{line}: {error}");
         };
         refused("nodetool flsuh", "a similar subcommand exists: 'flush'");
-        refused("nodetool decommission", "unrecognized subcommand 'decommission'");
         refused("nodetool status now", "unexpected argument 'now'");
         refused("nodetool clearsnapshot ks", "<--tag <TAG>|--all>");
         refused("nodetool clearsnapshot --all -t before", "cannot be used with");

@@ -64,8 +64,12 @@ impl StateCommand {
             Self::Info => call.get("/v1/info", |info: Info| text::info(&info)),
             Self::Status => call.get("/v1/info", |info: Info| text::status(&info)),
             Self::Memory => call.get("/v1/memory", |memory: Memory| text::memory(&memory)),
-            // The answer is text.
-            Self::Reads => call.client.ask("GET", "/v1/reads"),
+            Self::Reads => {
+                // The answer is text.
+                let text = call.client.ask("GET", "/v1/reads")?;
+                let body = serde_json::json!({ "reads": text.lines().collect::<Vec<_>>() }).to_string();
+                call.show(&body, |_: serde_json::Value| text.clone())
+            }
             Self::IoModel { svg: None } => {
                 call.get("/v1/iomodel", |model: IoModel| io_model_text::text(&model))
             }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use reports::LoadedSSTables;
 use server::api::answers::{SSTables, TableStats};
 
-use super::call::{Call, Tables};
+use super::call::{Call, Tables, one_or_two};
 use super::http::query;
 use super::text;
 
@@ -54,11 +54,7 @@ impl TableCommand {
     pub fn run(&self, call: &Call) -> Result<String, String> {
         match self {
             Self::TableStats { of } => {
-                let (keyspace, table) = match of.as_deref().map(|of| of.split_once('.').ok_or(of)) {
-                    None => (None, None),
-                    Some(Err(keyspace)) => (Some(keyspace), None),
-                    Some(Ok((keyspace, table))) => (Some(keyspace), Some(table)),
-                };
+                let (keyspace, table) = one_or_two(of.as_deref());
                 let path = query("/v1/tables", &[("keyspace", keyspace), ("table", table)]);
                 call.get(&path, |tables: Vec<TableStats>| text::table_stats(&tables))
             }

@@ -250,16 +250,33 @@ fn one_table(table: &TableStats) -> String {
         ("Local write count", table.writes.count.to_string()),
         ("Local write latency", mean_ms(&table.writes)),
         ("Local write latency (50%, 99%, max)", percentiles(&table.writes)),
+        ("Local read/write ratio", format!("{:.5}", read_write_ratio(table))),
         ("Pending flushes", table.pending_flushes.to_string()),
+        ("Percent repaired", format!("{:.1}", percent_repaired(table))),
+        ("Bytes repaired", size(table.repaired_bytes)),
+        ("Bytes unrepaired", size(table.unrepaired_bytes)),
+        ("Bytes pending repair", size(0)),
+        ("Bloom filter false positives", table.bloom_filter_false_positives.to_string()),
+        ("Bloom filter false ratio", format!("{:.5}", table.bloom_filter_false_ratio)),
         ("Bloom filter space used", table.bloom_filter_bytes.to_string()),
         ("Bloom filter off heap memory used", table.bloom_filter_bytes.to_string()),
         ("Compression metadata off heap memory used", table.compression_metadata_bytes.to_string()),
         ("Compacted partition minimum bytes", table.partition_min_bytes.to_string()),
         ("Compacted partition maximum bytes", table.partition_max_bytes.to_string()),
         ("Compacted partition mean bytes", table.partition_mean_bytes.to_string()),
+        ("Average live cells per slice (last five minutes)", mean(table.live_per_slice_mean)),
+        ("Maximum live cells per slice (last five minutes)", table.live_per_slice_max.to_string()),
+        ("Average tombstones per slice (last five minutes)", mean(table.tombstones_per_slice_mean)),
+        ("Maximum tombstones per slice (last five minutes)", table.tombstones_per_slice_max.to_string()),
+        ("Droppable tombstone ratio", format!("{:.5}", table.droppable_tombstone_ratio)),
     ];
     if !table.sstables_in_levels.is_empty() {
-        let levels: Vec<String> = table.sstables_in_levels.iter().map(u64::to_string).collect();
+        let limits = table.level_limits.iter().map(Some).chain(std::iter::repeat(None));
+        let level = |(count, limit): (&u64, Option<&u64>)| match limit {
+            Some(limit) => format!("{count}/{limit}"),
+            None => count.to_string(),
+        };
+        let levels: Vec<String> = table.sstables_in_levels.iter().zip(limits).map(level).collect();
         lines.insert(2, ("SSTables in each level", format!("[{}]", levels.join(", "))));
     }
     if table.unreadable_sstables > 0 {
@@ -269,6 +286,25 @@ fn one_table(table: &TableStats) -> String {
         lines.insert(2, ("Missing SSTables", table.missing_sstables.to_string()));
     }
     lines.iter().map(|(name, value)| format!("\t\t{name}: {value}\n")).collect::<String>() + "\n"
+}
+
+/// A mean of a page; NaN without pages.
+fn mean(mean: Option<f64>) -> String {
+    mean.map_or("NaN".to_string(), |mean| mean.to_string())
+}
+
+fn read_write_ratio(table: &TableStats) -> f64 {
+    match table.writes.count {
+        0 => 0.0,
+        writes => table.reads.count as f64 / writes as f64,
+    }
+}
+
+fn percent_repaired(table: &TableStats) -> f64 {
+    match table.repaired_bytes + table.unrepaired_bytes {
+        0 => 100.0,
+        all => table.repaired_bytes as f64 * 100.0 / all as f64,
+    }
 }
 
 pub fn snapshots(snapshots: &[Snapshot]) -> String {
@@ -357,12 +393,15 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
             space_used_live: 12345,
             compression_ratio: 0.5,
             compression_metadata_bytes: 4711,
+            sstables_in_levels: vec![1, 12, 3],
+            level_limits: vec![4, 10],
+            droppable_tombstone_ratio: 0.25,
             reads: requests,
             ..TableStats::default()
         };
         let text = table_stats(&[table("a", "x"), table("a", "y"), table("b", "z")]);
         let begins = "Total number of tables: 3\n----------------\nKeyspace : a\n\tRead Count: 8\n\tRead Latency: 0.250 ms\n\t\
-                      Write Count: 0\n\tWrite Latency: NaN ms\n\tPending Flushes: 0\n\t\tTable: x\n\t\tSSTable count: 2\n";
+                      Write Count: 0\n\tWrite Latency: NaN ms\n\tPending Flushes: 0\n\t\tTable: x\n\t\tSSTable count: 2\n\t\tSSTables in each level";
         assert!(text.starts_with(begins), "{text}");
         assert_eq!(text.matches("Keyspace : ").count(), 2);
         for line in [
@@ -371,6 +410,9 @@ UN  127.0.0.1  75.00 KiB  1       100.0%            6f2a1d57-54b7-4e0b-b4d6-0c3f
             "\t\tLocal read latency (50%, 99%, max): 0.200 ms, 0.420 ms, 0.420 ms",
             "\t\tLocal write latency: NaN ms",
             "\t\tCompression metadata off heap memory used: 4711",
+            "\t\tSSTables in each level: [1/4, 12/10, 3]",
+            "\t\tAverage live cells per slice (last five minutes): NaN",
+            "\t\tDroppable tombstone ratio: 0.25000",
         ] {
             assert_eq!(text.lines().filter(|found| *found == line).count(), 3, "{line}\n{text}");
         }

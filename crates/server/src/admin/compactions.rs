@@ -14,7 +14,8 @@ use super::error::ApiError;
 use super::tables::{names, select};
 use super::{Answer, OfNode, check_serving};
 use crate::api::answers::{
-    AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, PendingCompactions, Throughput,
+    AutoCompaction, CommandResult, Compactions, ConcurrentCompactors, PendingCompactions, RunningViewBuild,
+    Throughput,
 };
 use crate::managed_node::ManagedNode;
 
@@ -204,7 +205,29 @@ pub async fn list(State(node): OfNode) -> Answer<Compactions> {
         answer.concurrent = report.jobs_max;
     }
     answer.pending.sort_by(|a, b| (&a.keyspace, &a.table).cmp(&(&b.keyspace, &b.table)));
+    answer.view_builds = view_builds(&node).await?;
     Ok(Json(answer))
+}
+
+async fn view_builds(node: &ManagedNode) -> Result<Vec<RunningViewBuild>, ApiError> {
+    let builds = node.engine.ask(0, |shard| async move { engine::node::view_builds(&shard).await });
+    let builds = builds.get().await?;
+    if builds.is_empty() {
+        return Ok(vec![]);
+    }
+    let catalog = node.catalog().await?;
+    let of = |build: &engine::node::ViewBuild| {
+        // A view that was dropped meanwhile is not in the catalog.
+        let schema = &catalog.table_by_id(build.view)?.schema;
+        let done = (i128::from(build.last_token) - i128::from(i64::MIN)) as f64;
+        Some(RunningViewBuild {
+            keyspace: schema.keyspace.clone(),
+            view: schema.name.clone(),
+            keys: build.keys_built,
+            progress: done / u64::MAX as f64,
+        })
+    };
+    Ok(builds.iter().filter_map(of).collect())
 }
 
 pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
@@ -215,9 +238,21 @@ pub async fn history(State(node): OfNode) -> Answer<Vec<EndedCompaction>> {
 pub struct StopQuery {
     /// A kind as `compactionstats` shows it; `None`: all kinds.
     kind: Option<String>,
+    /// Only this job, as `compactionstats` shows it: shard and number.
+    id: Option<String>,
 }
 
 pub async fn stop(State(node): OfNode, Query(query): Query<StopQuery>) -> Answer<CommandResult> {
+    if let Some(id) = &query.id {
+        let parts =
+            id.split_once('-').and_then(|(shard, job)| Some((shard.parse().ok()?, job.parse().ok()?)));
+        let none = || ApiError::not_found(format!("there is no job {id}"));
+        let (of_shard, job) = parts.ok_or_else(none)?;
+        let stopped = node
+            .engine
+            .ask(0, move |shard| async move { compactions::stop_job(&shard, of_shard, job).await });
+        return if stopped.get().await? { Ok(Json(CommandResult { count: 1 })) } else { Err(none()) };
+    }
     let stopped = node.engine.ask(0, move |shard| async move { compactions::stop(&shard, query.kind).await });
     Ok(Json(CommandResult { count: stopped.get().await? as u64 }))
 }

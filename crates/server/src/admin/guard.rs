@@ -2,7 +2,7 @@
 //! required if any are configured.
 //!
 //! A browser sends requests on behalf of any web page, also to the loopback address. Requests that a page has
-//! made are therefore refused (`Origin`, `Sec-Fetch-Site`). Without passwords, `Host` must not be a name that
+//! made are therefore refused (`Origin`, `Sec-Fetch-Site`), except that the node's own page may read. Without passwords, `Host` must not be a name that
 //! DNS rebinding could have pointed at this machine. A request that changes something needs a header that
 //! HTML forms cannot send.
 
@@ -34,7 +34,9 @@ impl Guard {
     pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let forbidden = |what: &str| Err((StatusCode::FORBIDDEN, what.to_string()));
-        if headers.contains_key(header::ORIGIN) || text("sec-fetch-site").is_some_and(|site| site != "none") {
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        let is_of_page = |site: &str| site != "none" && !(site == "same-origin" && reads);
+        if headers.contains_key(header::ORIGIN) || text("sec-fetch-site").is_some_and(is_of_page) {
             return forbidden("requests from web pages are refused");
         }
         if let Some(passwords) = &self.passwords {
@@ -50,7 +52,7 @@ impl Guard {
         } else if !text("host").is_some_and(|host| self.allows_host(host)) {
             return forbidden("Host must be an address of this node or localhost");
         }
-        if !matches!(*method, Method::GET | Method::HEAD) && !headers.contains_key(HEADER) {
+        if !reads && !headers.contains_key(HEADER) {
             return forbidden(
                 "a request that changes something needs the header X-Requested-By, with any value",
             );
@@ -119,6 +121,11 @@ mod tests {
             assert_eq!(status(&guard, method.clone(), &[host, ("origin", "null"), (HEADER, "x")]), 403);
             assert_eq!(status(&guard, method, &[host, ("sec-fetch-site", "cross-site"), (HEADER, "x")]), 403);
         }
+        // The node's own page reads, and changes nothing.
+        let own = ("sec-fetch-site", "same-origin");
+        assert_eq!(status(&guard, Method::GET, &[host, own]), 200);
+        assert_eq!(status(&guard, Method::GET, &[("host", "evil.example:10000"), own]), 403);
+        assert_eq!(status(&guard, Method::POST, &[host, own, (HEADER, "x")]), 403);
         assert_eq!(status(&guard, Method::POST, &[host]), 403);
         assert_eq!(status(&guard, Method::POST, &[host, (HEADER, "x")]), 200);
     }

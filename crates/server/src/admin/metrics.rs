@@ -9,16 +9,23 @@ use std::fmt::{Display, Write};
 use engine::report::{ShardReport, TableReport};
 use engine::table::counters::Latencies;
 use reader::{SemaphoreLimits, SemaphoreStats};
+use reports::MemoryClass;
 use runtime::{GroupStats, IoStats};
 use sstable::pool::{CacheClass, ClassStats};
 
-use crate::cql_server::LevelReport;
+use super::statement_metrics;
+use crate::cql_server::{LevelReport, StatementReport};
 use crate::managed_node::Mode;
+use crate::process_use::ProcessUse;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Values of the process rather than of a shard.
 pub struct Process {
+    /// CPU, files and address space.
+    pub used: ProcessUse,
+    /// The option `memory`.
+    pub memory_budget_bytes: u64,
     pub uptime_s: f64,
     pub resident_bytes: u64,
     pub connections: u64,
@@ -31,27 +38,32 @@ const BUCKETS_US: [u64; 12] =
 
 /// A page of metrics being written. The samples of a name must be consecutive.
 #[derive(Default)]
-struct Page(String);
+pub(super) struct Page(String);
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) -> Family<'_> {
+    pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) -> Family<'_> {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
         Family { page: self, name: name.to_string() }
     }
 }
 
-struct Family<'a> {
+pub(super) struct Family<'a> {
     page: &'a mut Page,
     name: String,
 }
 
 impl Family<'_> {
-    fn sample(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) -> &mut Self {
+    pub(super) fn sample(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) -> &mut Self {
         self.sample_of("", labels, value)
     }
 
-    fn sample_of(&mut self, suffix: &str, labels: &[(&str, &dyn Display)], value: impl Display) -> &mut Self {
+    pub(super) fn sample_of(
+        &mut self,
+        suffix: &str,
+        labels: &[(&str, &dyn Display)],
+        value: impl Display,
+    ) -> &mut Self {
         let text = &mut self.page.0;
         let _ = write!(text, "{}{suffix}", self.name);
         for (index, (label, value)) in labels.iter().enumerate() {
@@ -62,29 +74,48 @@ impl Family<'_> {
         self
     }
 
-    fn histogram(&mut self, labels: &[(&str, &dyn Display)], latencies: &Latencies) {
+    /// A histogram in microseconds, as ScyllaDB's metrics are.
+    pub(super) fn histogram(&mut self, labels: &[(&str, &dyn Display)], latencies: &Latencies) {
+        self.buckets(labels, latencies, &latencies.total_us, |us| Box::new(us));
+    }
+
+    /// A histogram in seconds, the base unit of Prometheus.
+    fn histogram_seconds(&mut self, labels: &[(&str, &dyn Display)], latencies: &Latencies) {
+        self.buckets(labels, latencies, &(latencies.total_us as f64 / 1e6), |us| Box::new(us as f64 / 1e6));
+    }
+
+    fn buckets(
+        &mut self,
+        labels: &[(&str, &dyn Display)],
+        latencies: &Latencies,
+        total: &dyn Display,
+        end: fn(u64) -> Box<dyn Display>,
+    ) {
         let histogram = &latencies.histogram;
         let up_to = |end_us: u64| {
             let offsets = histogram.offsets().iter().take_while(|offset| **offset <= end_us).count();
             histogram.counts()[..offsets].iter().sum::<u64>()
         };
         for end_us in BUCKETS_US {
-            let labels: Vec<_> = labels.iter().copied().chain([("le", &end_us as &dyn Display)]).collect();
+            let end = end(end_us);
+            let labels: Vec<_> = labels.iter().copied().chain([("le", &*end)]).collect();
             self.sample_of("_bucket", &labels, up_to(end_us));
         }
         let labels_inf: Vec<_> = labels.iter().copied().chain([("le", &"+Inf" as &dyn Display)]).collect();
         self.sample_of("_bucket", &labels_inf, histogram.count());
-        self.sample_of("_sum", labels, latencies.total_us);
+        self.sample_of("_sum", labels, total);
         self.sample_of("_count", labels, histogram.count());
     }
 }
 
-/// The whole page. `tables` and `levels` have a list for each shard.
+/// The whole page. The slices have an element for each shard.
 pub fn text(
     process: &Process,
     shards: &[ShardReport],
     tables: &[Vec<TableReport>],
     levels: &[Vec<LevelReport>],
+    statements: &[StatementReport],
+    memory: &[Vec<MemoryClass>],
 ) -> String {
     let mut page = Page::default();
     page.family("messina_build_info", "gauge", "The version, as a label.")
@@ -103,6 +134,10 @@ pub fn text(
         .sample(&[], format_args!("{:.3}", process.uptime_s));
     page.family("scylla_transport_current_connections", "gauge", "Client connections.")
         .sample(&[], process.connections);
+    statement_metrics::of_process(&mut page, process);
+    statement_metrics::of_statements(&mut page, statements);
+    statement_metrics::of_memory(&mut page, process.memory_budget_bytes, memory);
+    statement_metrics::of_shards(&mut page, process.memory_budget_bytes, shards, tables);
     of_shards(&mut page, shards);
     of_levels(&mut page, levels);
     of_groups(&mut page, shards);
@@ -141,10 +176,10 @@ fn of_levels(page: &mut Page, levels: &[Vec<LevelReport>]) {
             );
         }
     }
-    let help = "Microseconds from a request's arrival to its answer.";
-    let mut family = page.family("messina_transport_request_latency", "histogram", help);
+    let help = "From a request's arrival to its answer.";
+    let mut family = page.family("messina_transport_request_latency_seconds", "histogram", help);
     for (shard, level) in all() {
-        family.histogram(&[("shard", &shard), ("service_level", &level.level)], &level.latency);
+        family.histogram_seconds(&[("shard", &shard), ("service_level", &level.level)], &level.latency);
     }
 }
 
@@ -202,9 +237,6 @@ const OF_SHARD: &[OfShard] = &[
         "Flushes delayed until compactions caught up.",
         |s| s.compactions.flush_waits,
     ),
-    ("messina_compaction_flush_wait_us_total", "counter", "Microseconds that flushes were delayed.", |s| {
-        s.compactions.flush_waited_us
-    }),
     ("messina_compaction_kept_young_tombstones_total", "counter", "Tombstones kept: too young.", |s| {
         s.compactions.kept_tombstones.young
     }),
@@ -244,9 +276,6 @@ const OF_SHARD: &[OfShard] = &[
     ("scylla_reactor_polls", "counter", "Turns of the run loop.", |s| s.runtime.turns),
     ("scylla_reactor_tasks_processed", "counter", "Times a task was run.", |s| s.runtime.polls),
     ("messina_reactor_parks_total", "counter", "Times the shard went to sleep.", |s| s.runtime.parks),
-    ("messina_reactor_idle_spin_us_total", "counter", "Microseconds of polling for work.", |s| {
-        s.runtime.idle_spin_us
-    }),
     ("messina_shard_calls_sent_total", "counter", "Calls to other shards.", |s| s.runtime.calls_sent),
     ("messina_shard_calls_received_total", "counter", "Calls from other shards and threads.", |s| {
         s.runtime.calls_received
@@ -361,7 +390,25 @@ fn of_reads(page: &mut Page, shards: &[ShardReport]) {
     }
 }
 
+type OfShardSeconds = (&'static str, &'static str, &'static str, fn(&ShardReport) -> f64);
+
+/// Times of a shard, in seconds.
+const OF_SHARD_S: &[OfShardSeconds] = &[
+    ("messina_compaction_flush_wait_seconds_total", "counter", "Time that flushes were delayed.", |s| {
+        s.compactions.flush_waited_us as f64 / 1e6
+    }),
+    ("messina_reactor_idle_spin_seconds_total", "counter", "Time of polling for work.", |s| {
+        s.runtime.idle_spin_us as f64 / 1e6
+    }),
+];
+
 fn of_shards(page: &mut Page, shards: &[ShardReport]) {
+    for (name, kind, help, value) in OF_SHARD_S {
+        let mut family = page.family(name, kind, help);
+        for (shard, report) in shards.iter().enumerate() {
+            family.sample(&[("shard", &shard)], value(report));
+        }
+    }
     for (name, kind, help, value) in OF_SHARD {
         let mut family = page.family(name, kind, help);
         for (shard, report) in shards.iter().enumerate() {
@@ -634,7 +681,15 @@ mod tests {
 
     #[test]
     fn a_page() {
-        let process = Process { uptime_s: 1.5, resident_bytes: 9, connections: 2, mode: Mode::Normal };
+        let process = Process {
+            used: ProcessUse { cpu_s: 0.25, ..ProcessUse::default() },
+            memory_budget_bytes: 2000,
+            uptime_s: 1.5,
+            resident_bytes: 9,
+            connections: 2,
+            mode: Mode::Normal,
+        };
+        let memory = vec![vec![MemoryClass::new("memtables", 300, None)], vec![]];
         let mut writes = Latencies { total_us: 60_000_051, ..Latencies::default() };
         writes.histogram.add(51);
         writes.histogram.add(60_000_000);
@@ -654,18 +709,8 @@ mod tests {
             compacted_bytes: 0,
             disk_bytes: 0,
             live_bytes: Some(5),
-            pending_compactions: 0,
-            reads: Latencies::default(),
             writes,
-            point_reads: 0,
-            point_read_sstables: 0,
-            sstables_per_read: engine::table::counters::SSTablesPerRead::default(),
-            skipped_by_partition: 0,
-            skipped_by_clustering: 0,
-            index_reads: 0,
-            index_scans: 0,
-            index_candidates: 0,
-            fetched_bytes: 0,
+            ..TableReport::default()
         };
         let mut stalls_us = Latencies::default().histogram;
         stalls_us.add(1_500);
@@ -696,12 +741,24 @@ mod tests {
             latency: Latencies::default(),
         };
         let (groups, io) = (vec![group], vec![io]);
-        let shard = ShardReport { dirty_bytes: 77, groups, io, ..ShardReport::default() };
-        let page = text(&process, &[ShardReport::default(), shard], &[vec![], vec![table]], &[vec![level]]);
+        let shard = ShardReport { dirty_bytes: 77, utilization: 0.5, groups, io, ..ShardReport::default() };
+        let page = text(
+            &process,
+            &[ShardReport::default(), shard],
+            &[vec![], vec![table]],
+            &[vec![level]],
+            &[],
+            &memory,
+        );
         let labels = r#"cf="odd\"name",ks="ks",shard="1""#;
         for line in [
             r#"scylla_transport_requests_shed{shard="0",service_level="web",scheduling_group_name="sl:web"} 3"#.to_string(),
             "process_resident_memory_bytes 9".to_string(),
+            "process_cpu_seconds_total 0.25".to_string(),
+            "scylla_memory_free_memory{shard=\"0\"} 700".to_string(),
+            "scylla_database_total_writes{shard=\"1\"} 2".to_string(),
+            "scylla_reactor_utilization{shard=\"1\"} 50".to_string(),
+            r#"messina_transport_request_latency_seconds_bucket{shard="0",service_level="web",le="0.00005"} 0"#.to_string(),
             "scylla_memory_dirty_bytes{shard=\"1\"} 77".to_string(),
             "scylla_io_queue_total_read_ops{class=\"memtable\",shard=\"1\"} 0".to_string(),
             "scylla_io_queue_total_operations{class=\"memtable\",shard=\"1\"} 3".to_string(),

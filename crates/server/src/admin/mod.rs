@@ -2,6 +2,8 @@
 //!
 //! | request | does |
 //! |---|---|
+//! | `GET /` | the page of the node, for browsers ([`page`]) |
+//! | `GET /metrics` | the metrics, for the page |
 //! | `GET /v1/version`, `GET /v1/info` | version and state of the node |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
 //! | `GET /v1/reads` | running and waiting reads of each shard, as text |
@@ -14,27 +16,50 @@
 //! | `POST /v1/upgradesstables?…&all=`, `/v1/cleanup` | rewrites SSTables one by one |
 //! | `POST /v1/garbagecollect?…&granularity=ROW` or `CELL` | the same, without data that others delete |
 //! | `GET /v1/compactions`, `GET …/history` | running and pending compactions; ended ones |
-//! | `POST /v1/compactions/stop?kind=` | ends running compactions |
+//! | `POST /v1/compactions/stop?kind=` or `?id=` | ends running compactions |
 //! | `GET` and `POST /v1/compactions/throughput?mib_per_s=`, `…/concurrent?jobs=` | their limits |
 //! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact by themselves |
 //! | `GET` and `POST /v1/loggers?logger=&level=` | levels of the log; without parameters those of the configuration |
 //! | `GET /v1/binary`, `POST …`, `DELETE …` | whether clients are served; begins, ends serving them |
 //! | `POST /v1/drain` | stops serving, flushes; the process goes on |
+//! | `POST /v1/stop` | ends the process, as SIGTERM does |
+//! | `GET /v1/cluster` | name, ring, schema version and keyspaces |
+//! | `GET /v1/endpoints?keyspace=&table=&key=` | the nodes that have a partition: this one |
+//! | `GET /v1/datapaths?keyspace=&tables=`, `GET /v1/sstableinfo?…` | directories of tables; their SSTables |
+//! | `GET /v1/rangekeysample` | tokens of a sample of the keys in SSTables |
+//! | `GET /v1/compactions/explain?keyspace=&table=` | why compactions of a table run or wait |
+//! | `GET /v1/tombstones?keyspace=&table=` | how many tombstones a table has, and why they are still there |
+//! | `GET /v1/compactions/thresholds?keyspace=&table=` | `min_threshold` and `max_threshold` |
+//! | `GET /v1/viewbuildstatus?keyspace=&view=` | whether a view is built |
+//! | `POST /v1/indexes/rebuild?keyspace=&table=&indexes=a,b` | builds secondary indexes again |
+//! | `POST /v1/certificates` | uses certificates that have changed |
+//! | `POST /v1/caches/invalidate?cache=rows` or `keys` | empties a cache |
+//! | `GET /v1/histograms/tables?keyspace=&table=`, `GET /v1/histograms/requests` | distributions of sizes and latencies |
+//! | `GET /v1/pools` | work in progress, waiting and done; requests that timed out |
+//! | `GET /v1/clients` | connections of clients |
+//! | `GET` and `POST /v1/timeouts?kind=&ms=` | timeouts of requests |
+//! | `GET` and `POST /v1/tracing?probability=` | the fraction of requests that is traced |
+//! | `POST /v1/toppartitions?keyspace=&tables=&duration_ms=&capacity=&count=` | the partitions that are used most |
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
 //!
 //! Answers are the types of [`crate::api::answers`]. Errors are `{"error": "…"}` with a status that tells a
 //! wrong request from a failed node. Requests that change something need the header `X-Requested-By`.
 
+mod cluster;
 mod compactions;
 mod disk;
 mod error;
+mod explain;
 pub mod guard;
 mod io_model;
 pub mod listener;
 mod loggers;
 pub mod metrics;
+mod page;
+mod requests;
 mod snapshots;
+mod statement_metrics;
 mod tables;
 
 use std::sync::Arc;
@@ -50,6 +75,7 @@ use engine::report::Caches;
 use crate::api::answers::{Binary, CommandResult, Info, Memory, Version};
 use crate::managed_node::{ManagedNode, Mode};
 use crate::memory_governor::resident_bytes;
+use crate::process_use::ProcessUse;
 use error::ApiError;
 use guard::Guard;
 
@@ -59,10 +85,10 @@ pub const TOKENS: u64 = 1;
 type Answer<T> = Result<Json<T>, ApiError>;
 type OfNode = State<Arc<ManagedNode>>;
 
-/// The admin API of a node.
+/// The admin API of a node, with its page if the configuration says so.
 pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
-    Router::new()
-        .route("/v1/version", get(version))
+    let page = if node.config.serves_page { page::routes() } else { Router::new() };
+    page.route("/v1/version", get(version))
         .route("/v1/info", get(info))
         .route("/v1/tables", get(tables::stats))
         .route("/v1/reads", get(reads))
@@ -87,6 +113,26 @@ pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
         .route("/v1/loggers", get(loggers::list).post(loggers::set_level))
         .route("/v1/binary", get(binary).post(enable_binary).delete(disable_binary))
         .route("/v1/drain", post(drain))
+        .route("/v1/stop", post(cluster::stop))
+        .route("/v1/cluster", get(cluster::cluster))
+        .route("/v1/endpoints", get(cluster::endpoints))
+        .route("/v1/datapaths", get(cluster::data_paths))
+        .route("/v1/rangekeysample", get(cluster::range_key_sample))
+        .route("/v1/sstableinfo", get(cluster::sstable_info))
+        .route("/v1/compactions/explain", get(explain::explain))
+        .route("/v1/tombstones", get(explain::tombstones))
+        .route("/v1/compactions/thresholds", get(cluster::thresholds))
+        .route("/v1/viewbuildstatus", get(cluster::view_build_status))
+        .route("/v1/indexes/rebuild", post(cluster::rebuild_indexes))
+        .route("/v1/certificates", post(cluster::reload_certificates))
+        .route("/v1/caches/invalidate", post(cluster::invalidate))
+        .route("/v1/histograms/tables", get(requests::table_histograms))
+        .route("/v1/histograms/requests", get(requests::request_histograms))
+        .route("/v1/pools", get(requests::pools))
+        .route("/v1/clients", get(requests::clients))
+        .route("/v1/timeouts", get(requests::timeouts).post(requests::set_timeout))
+        .route("/v1/tracing", get(requests::trace_probability).post(requests::set_trace_probability))
+        .route("/v1/toppartitions", post(requests::top_partitions))
         .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
@@ -233,12 +279,16 @@ async fn metrics_text(State(node): OfNode) -> Result<Response, ApiError> {
     let shards = node.shard_reports().await?;
     let tables = node.table_reports().await?;
     let levels = node.level_reports().await?;
+    let statements = node.statement_reports().await?;
+    let memory = node.memory().await?;
     let process = metrics::Process {
+        used: ProcessUse::now(),
+        memory_budget_bytes: node.config.memory_bytes,
         uptime_s: node.started.uptime().as_secs_f64(),
         resident_bytes: resident_bytes(),
         connections: node.listeners.connections(),
         mode: node.mode(),
     };
-    let text = metrics::text(&process, &shards, &tables, &levels);
+    let text = metrics::text(&process, &shards, &tables, &levels, &statements, &memory);
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }

@@ -77,14 +77,19 @@ pub fn select(
     tables.iter().map(find).collect()
 }
 
+/// The directory of a table's SSTables. An attached table has it elsewhere; a table that no shard has yet has
+/// none.
+pub fn dir_of(node: &ManagedNode, schema: &TableSchema, report: Option<&TableReport>) -> PathBuf {
+    match report.filter(|report| !report.dir.as_os_str().is_empty()) {
+        None => node::table_dir(&node.config.data_dir, schema),
+        Some(report) => report.dir.clone(),
+    }
+}
+
 fn table_stats(node: &ManagedNode, schema: &TableSchema, report: &TableReport) -> TableStats {
     let sstables = &report.sstables;
     let live: Vec<SSTableName> = sstables.iter().map(|sstable| sstable.name).collect();
-    // An attached table has its directory elsewhere. A table that no shard has yet has none.
-    let dir = match report.dir.as_os_str().is_empty() {
-        true => node::table_dir(&node.config.data_dir, schema),
-        false => report.dir.clone(),
-    };
+    let dir = dir_of(node, schema, Some(report));
     let space = disk::table_space(&dir, &live);
     let sum = |of: fn(&SSTableReport) -> u64| sstables.iter().map(of).sum::<u64>();
     let mut partition_bytes = EstimatedHistogram::new(150);
@@ -99,7 +104,12 @@ fn table_stats(node: &ManagedNode, schema: &TableSchema, report: &TableReport) -
         unreadable_sstables: report.unreadable as u64,
         missing_sstables: report.missing as u64,
         max_sstable_bytes: sstables.iter().map(|sstable| sstable.disk_bytes).max().unwrap_or(0),
-        sstables_in_levels: levels(sstables),
+        compaction_strategy: report.strategy.to_string(),
+        level_limits: {
+            let top = sstables.iter().map(|sstable| sstable.level).max().unwrap_or(0) as usize;
+            report.level_limits.iter().copied().take(top + 1).collect()
+        },
+        sstables_in_levels: levels(sstables, !report.level_limits.is_empty()),
         pending_compactions: report.pending_compactions,
         write_amplification: ratio(report.flushed_bytes + report.compacted_bytes, report.flushed_bytes),
         space_amplification: report.live_bytes.map(|live_bytes| ratio(report.disk_bytes, live_bytes)),
@@ -126,6 +136,18 @@ fn table_stats(node: &ManagedNode, schema: &TableSchema, report: &TableReport) -
         memtable_bytes: report.memtable_bytes as u64,
         memtable_switch_count: report.flushes,
         pending_flushes: report.pending_flushes as u64,
+        bloom_filter_false_positives: report.false_positives,
+        bloom_filter_false_ratio: ratio(
+            report.false_positives,
+            report.false_positives + report.filter_negatives,
+        ),
+        live_per_slice_mean: report.live_recently.mean(),
+        live_per_slice_max: report.live_recently.max,
+        tombstones_per_slice_mean: report.dead_recently.mean(),
+        tombstones_per_slice_max: report.dead_recently.max,
+        droppable_tombstone_ratio: droppable_ratio(sstables),
+        repaired_bytes: sum(|sstable| if sstable.is_repaired { sstable.uncompressed_bytes } else { 0 }),
+        unrepaired_bytes: sum(|sstable| if sstable.is_repaired { 0 } else { sstable.uncompressed_bytes }),
         bloom_filter_bytes: sum(|sstable| sstable.filter_bytes as u64),
         compression_metadata_bytes: sum(|sstable| sstable.compression_bytes as u64),
         sstable_memory_bytes: sum(|sstable| sstable.memory_bytes as u64),
@@ -138,10 +160,19 @@ fn ratio(of: u64, to: u64) -> f64 {
     if to == 0 { 0.0 } else { of as f64 / to as f64 }
 }
 
-fn levels(sstables: &[SSTableReport]) -> Vec<u64> {
+/// The part of the cells and tombstones that are tombstones older than the grace period.
+fn droppable_ratio(sstables: &[SSTableReport]) -> f64 {
+    let sum = |of: fn(&SSTableReport) -> f64| sstables.iter().map(of).sum::<f64>();
+    let droppable = sum(|sstable| sstable.droppable_tombstones);
+    // Tombstones of rows and partitions are not among the cells.
+    let all = sum(|sstable| sstable.cells.max(sstable.tombstones as f64));
+    if all > 0.0 { (droppable / all).min(1.0) } else { 0.0 }
+}
+
+fn levels(sstables: &[SSTableReport], is_leveled: bool) -> Vec<u64> {
     let top = sstables.iter().map(|sstable| sstable.level).max().unwrap_or(0);
     let count = |level: u32| sstables.iter().filter(|sstable| sstable.level == level).count() as u64;
-    if top == 0 { vec![] } else { (0..=top).map(count).collect() }
+    if top == 0 && !is_leveled { vec![] } else { (0..=top).map(count).collect() }
 }
 
 #[derive(Deserialize)]
@@ -235,7 +266,7 @@ async fn load(node: &Arc<ManagedNode>, query: &LoadQuery, dir: Option<PathBuf>) 
 }
 
 /// Parses a partition key: values separated by colons, texts without quotes.
-fn parse_key(schema: &TableSchema, text: &str) -> Result<PartitionKey, String> {
+pub fn parse_key(schema: &TableSchema, text: &str) -> Result<PartitionKey, String> {
     let columns = &schema.partition_key;
     let parts: Vec<&str> = if columns.len() == 1 { vec![text] } else { text.split(':').collect() };
     if parts.len() != columns.len() {

@@ -137,9 +137,16 @@ pub struct TableStats {
     #[serde(default)]
     pub missing_sstables: u64,
     pub max_sstable_bytes: u64,
-    /// Number of SSTables in each level of leveled compaction, level 0 first; empty if all are in level 0.
+    /// Name of the compaction strategy.
+    #[serde(default)]
+    pub compaction_strategy: String,
+    /// Number of SSTables in each level, level 0 first; empty if the strategy has no levels, and all are in
+    /// level 0.
     #[serde(default)]
     pub sstables_in_levels: Vec<u64>,
+    /// The number that each of these levels may have; empty if the strategy has no levels.
+    #[serde(default)]
+    pub level_limits: Vec<u64>,
     /// Estimated number of pending compactions.
     #[serde(default)]
     pub pending_compactions: u64,
@@ -190,6 +197,29 @@ pub struct TableStats {
     pub memtable_switch_count: u64,
     pub pending_flushes: u64,
     pub bloom_filter_bytes: u64,
+    /// Reads of a partition for which a bloom filter did not rule out an SSTable without it, since the start.
+    #[serde(default)]
+    pub bloom_filter_false_positives: u64,
+    /// These, divided by all lookups of partitions that the SSTable did not have; 0 without any.
+    #[serde(default)]
+    pub bloom_filter_false_ratio: f64,
+    /// Live rows and tombstones of a page in the last five minutes; the mean is `None` without pages.
+    #[serde(default)]
+    pub live_per_slice_mean: Option<f64>,
+    #[serde(default)]
+    pub live_per_slice_max: u64,
+    #[serde(default)]
+    pub tombstones_per_slice_mean: Option<f64>,
+    #[serde(default)]
+    pub tombstones_per_slice_max: u64,
+    /// Tombstones older than the grace period, divided by all cells and tombstones in SSTables: 0 to 1.
+    #[serde(default)]
+    pub droppable_tombstone_ratio: f64,
+    /// Uncompressed bytes in SSTables that a repair has marked, and in all others.
+    #[serde(default)]
+    pub repaired_bytes: u64,
+    #[serde(default)]
+    pub unrepaired_bytes: u64,
     /// Memory of the positions of compressed chunks.
     #[serde(default)]
     pub compression_metadata_bytes: u64,
@@ -241,6 +271,9 @@ pub struct Compactions {
     /// Estimated number of jobs for each table that needs any.
     pub pending: Vec<PendingCompactions>,
     pub running: Vec<RunningCompaction>,
+    /// Materialized views that are being built.
+    #[serde(default)]
+    pub view_builds: Vec<RunningViewBuild>,
     /// Number of jobs completed since the start.
     pub completed: u64,
     pub failed: u64,
@@ -250,6 +283,17 @@ pub struct Compactions {
     pub throughput_bytes_per_s: u64,
     /// Concurrent jobs on a shard; 0: one of each size class.
     pub concurrent: u32,
+}
+
+/// A materialized view that is being built.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RunningViewBuild {
+    pub keyspace: String,
+    pub view: String,
+    /// Partitions of the base table that have been read since the start.
+    pub keys: u64,
+    /// The part of the ring that is done, 0 to 1.
+    pub progress: f64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,4 +1,7 @@
 //! Types of the admin API that its two sides share: the node, which answers, and `nodetool`, which asks.
 
 pub mod answers;
+pub mod cluster_answers;
+pub mod compaction_answers;
 pub mod login;
+pub mod request_answers;

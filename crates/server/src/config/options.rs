@@ -246,6 +246,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("cache_index_pages", &[], |c| Target::Bool(&mut c.reads.cache_index_pages), "Cache pages of SSTables' indexes. Without it, each read of a large partition searches the index on disk."),
     option("api_address", &[], |c| Target::Text(&mut c.http.api_address), "The address of the admin API, which `nodetool` uses."),
     option("api_port", &[], |c| Target::Port(&mut c.http.api_port), "Port of the admin API."),
+    option("api_page", &[], |c| Target::Bool(&mut c.http.api_page), "Serve the page of the node, for browsers, at the address of the admin API."),
     option("prometheus_address", &[], |c| Target::Text(&mut c.http.prometheus_address), "The address of the metrics."),
     option("prometheus_port", &[], |c| Target::Port(&mut c.http.prometheus_port), "Port of the metrics; 0: none."),
     option("api_password_file", &[], |c| Target::AutoPath(&mut c.http.protection.password_file), "Names and passwords for the admin API and the metrics: `name:password` on each line, readable only by its owner. `auto`: no password is required."),

@@ -431,6 +431,8 @@ impl Default for FunctionConfig {
 pub struct HttpConfig {
     pub api_address: String,
     pub api_port: u16,
+    /// Whether the page of the node is served.
+    pub api_page: bool,
     pub prometheus_address: String,
     /// 0: no metrics.
     pub prometheus_port: u16,
@@ -442,6 +444,7 @@ impl Default for HttpConfig {
         Self {
             api_address: "127.0.0.1".into(),
             api_port: 10_000,
+            api_page: true,
             prometheus_address: "127.0.0.1".into(),
             prometheus_port: 9180,
             protection: HttpProtection::default(),

@@ -662,7 +662,7 @@ impl Connection {
                 writable.await;
                 return true;
             }
-            let (now_us, period_us) = (self.cql.shard.now_us(), self.cql.options.timeouts.write_us);
+            let (now_us, period_us) = (self.cql.shard.now_us(), self.cql.runtime.timeouts.get().write_us);
             let others_wait = self.cql.result_memory.large_waiting() > 0;
             let mut taking = self.taking.get();
             let admission = taking.judge(now_us, period_us, others_wait);

@@ -22,6 +22,7 @@ use runtime::{CpuGroup, Shard};
 use uuid::Uuid;
 
 use super::levels::Level;
+use super::statement_counters::StatementCounters;
 use super::traces::Recorder;
 use super::user::User;
 use super::{CqlShard, Timeouts, events, introspection, levels};
@@ -216,6 +217,10 @@ impl ShardCoordinator {
         self.group.set(Some(group));
     }
 
+    pub fn statement_counters(&self) -> &StatementCounters {
+        &self.cql.statement_counters
+    }
+
     pub fn levels(&self) -> &levels::Levels {
         &self.cql.levels
     }
@@ -226,8 +231,8 @@ impl ShardCoordinator {
         Replicas { data_center: &options.node.data_center, counts_as_all: options.counts_as_all_replicas }
     }
 
-    pub fn timeouts(&self) -> &Timeouts {
-        &self.cql.options.timeouts
+    pub fn timeouts(&self) -> Timeouts {
+        self.cql.runtime.timeouts.get()
     }
 
     /// Completes after `us` microseconds.

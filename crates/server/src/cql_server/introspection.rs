@@ -95,6 +95,14 @@ pub(super) async fn fill_node_info(
     Ok(())
 }
 
+/// The description of the node, with the traces that it keeps and the clients of this shard.
+///
+/// # Errors
+/// The node has stopped, or does not serve CQL.
+pub fn node_info(shard: &Shard) -> Result<NodeInfo, EngineError> {
+    Ok(CqlShard::of(shard)?.node_info())
+}
+
 fn uptime_s(shard: &Shard, info: &NodeInfo) -> u64 {
     u64::try_from(shard.wall_us() / 1_000_000 - i64::from(info.generation_s)).unwrap_or(0)
 }
@@ -115,7 +123,11 @@ async fn unbuilt_indexes(shard: &Shard) -> Result<Vec<Uuid>, EngineError> {
     Ok(unbuilt)
 }
 
-async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {
+/// The connections of all shards.
+///
+/// # Errors
+/// The node has stopped, or does not serve CQL.
+pub async fn clients(shard: &Shard) -> Result<Vec<ClientInfo>, EngineError> {
     let ask = |shard: Shard| async move { Ok(CqlShard::of(&shard)?.clients()) };
     Ok(node::on_all(shard, CpuGroup::Maintenance, ask).await?.concat())
 }

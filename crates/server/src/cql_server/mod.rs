@@ -13,6 +13,8 @@
 //! | service levels, and the rate of each | `levels.rs` |
 //! | requests that are delayed or refused | `overload.rs` |
 //! | traces | `traces.rs` |
+//! | numbers and latencies of statements | `statement_counters.rs` |
+//! | settings that nodetool changes while the node runs | `runtime_settings.rs` |
 //! | events pushed to clients | `events.rs` |
 //! | the parts, made from the configuration | `wiring.rs` |
 //!
@@ -30,7 +32,9 @@ mod listener;
 mod login;
 mod overload;
 mod passwords;
+mod runtime_settings;
 mod session;
+mod statement_counters;
 mod statements;
 mod taking;
 mod traces;
@@ -54,9 +58,11 @@ use reader::ReadError;
 use reports::memory_text;
 use runtime::{CpuGroup, Event, Shard};
 
-pub use introspection::{UnderWay, memory, requests_in_flight};
+pub use introspection::{UnderWay, clients, memory, node_info, requests_in_flight};
 pub use listener::{ListenError, Opened, Port, start as listen, stop as stop_listening};
 pub use overload::Limits;
+pub use runtime_settings::{TimeoutKind, set_timeout, set_trace_probability, timeouts, trace_probability};
+pub use statement_counters::{Operation, OperationReport, StatementReport, statement_reports};
 pub use transport::Encryption;
 pub use wiring::start;
 
@@ -66,6 +72,8 @@ pub use passwords::Passwords;
 use connection::Connection;
 use levels::{Effective, Level, Levels};
 use overload::AdmissionDecision;
+use runtime_settings::RuntimeSettings;
+use statement_counters::StatementCounters;
 use statements::Statements;
 use traces::Traces;
 
@@ -208,6 +216,8 @@ pub(crate) struct CqlShard {
     /// The engine's catalog, and the catalog with virtual tables made from it.
     seen_catalog: RefCell<(Catalog, Catalog)>,
     pub counters: Counters,
+    pub statement_counters: StatementCounters,
+    pub runtime: RuntimeSettings,
     pub traces: Traces,
 }
 
@@ -223,6 +233,7 @@ impl CqlShard {
     fn start(shard: &Shard, options: Arc<CqlOptions>) {
         let statements = Statements::new(options.prepared_bytes_max);
         let result_memory = ResultMemory::new(options.result_bytes_max);
+        let runtime = RuntimeSettings::new(options.timeouts);
         let this = Rc::new(Self {
             shard: shard.clone(),
             options,
@@ -248,6 +259,8 @@ impl CqlShard {
             answers_left: Event::new(),
             seen_catalog: RefCell::new((Catalog::empty(), Catalog::empty().with_virtual_tables())),
             counters: Counters::default(),
+            statement_counters: StatementCounters::default(),
+            runtime,
             traces: Traces::default(),
         });
         if let Ok(engine) = EngineShard::of(shard) {
@@ -337,7 +350,7 @@ impl CqlShard {
                 .then(|| service_rate.wait_us(self.shard.now_us()))
                 .flatten(),
         };
-        let timeout_us = effective.timeout_us.unwrap_or(self.options.timeouts.read_us);
+        let timeout_us = effective.timeout_us.unwrap_or(self.runtime.timeouts.get().read_us);
         overload::decide(&load, &self.options.limits, effective.workload, timeout_us, bytes)
     }
 

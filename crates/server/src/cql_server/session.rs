@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use cql::{ConsistencyLevels, Execution, Host, Outcome, Prepared, ResultRows, StatementKind, Storage};
+use cql::{ConsistencyLevels, Execution, Host, Outcome, Prepared, ResultRows, StatementKind, Storage, Verb};
 use engine::node::Deadline;
 use engine::sharder::IGNORE_MSB;
 use protocol::{
@@ -24,6 +24,7 @@ use super::connection::Connection;
 use super::coordinator::ShardCoordinator;
 use super::levels::{Effective, Levels, count};
 use super::login::{AUTHENTICATOR, SetupStage};
+use super::statement_counters::Operation;
 use super::traces::Recorder;
 use super::user::User;
 use super::{CqlShard, on_all_shards};
@@ -287,7 +288,9 @@ pub(crate) struct Arrival {
 /// Answers a statement.
 pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[u8], arrival: &Arrival) {
     let mut warnings = vec![];
-    let trace = header.flags.has(HeaderFlags::TRACING).then(|| {
+    let is_asked = header.flags.has(HeaderFlags::TRACING);
+    let shard = &connection.cql.shard;
+    let trace = (is_asked || connection.cql.runtime.is_traced(|| shard.random_u64())).then(|| {
         let client = connection.peer_addr().ip();
         Rc::new(Recorder::new(&connection.cql.shard, client, header))
     });
@@ -302,7 +305,8 @@ pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[
                 Err(error) => format!("Answering with an error: {error}"),
             });
             trace.finish().await;
-            Some(trace.id().into_bytes())
+            // A driver that has not asked for a trace does not expect its id.
+            is_asked.then(|| trace.id().into_bytes())
         }
         None => None,
     };
@@ -398,6 +402,7 @@ async fn run(
                 trace.statement(&prepared.text);
                 trace.event("Found the prepared statement");
             }
+            prepared.check_bound(&parameters.values)?;
             let outcome = execute(&node, arrival, &prepared, &parameters, warnings).await?;
             let metadata = match &outcome {
                 // The columns of a conditional statement's answer depend on whether its condition held.
@@ -429,8 +434,12 @@ async fn run(
             let levels = consistency(&batch.parameters);
             let (catalog, replicas) = (node.catalog(), node.replicas());
             let kind =
-                cql::check_batch_consistency(batch.batch_type, &statements, levels, &catalog, replicas)?;
-            let timeout_us = arrival.served.timeout_us.or_else(|| cql.options.timeouts.of(kind));
+                cql::check_batch_consistency(batch.batch_type, &statements, levels, &catalog, replicas);
+            let kind = kind.inspect_err(|error| {
+                let error = Err(error.clone());
+                cql.statement_counters.ended(Some(Operation::Write), Verb::Batch, 0, 0, &error);
+            })?;
+            let timeout_us = arrival.served.timeout_us.or_else(|| cql.runtime.timeouts.get().of(kind));
             let too_late = || CqlError::WriteTimeout {
                 consistency: batch.parameters.consistency as u16,
                 received: 0,
@@ -439,8 +448,11 @@ async fn run(
             };
             let outcome =
                 pin!(cql::execute_batch(&node, batch.batch_type, &statements, &execution, warnings));
-            let outcome = in_time(&node, arrival, timeout_us, outcome, too_late).await?;
-            Ok(Answer::Outcome { outcome, metadata: SendMetadata::Full })
+            let outcome = in_time(&node, arrival, timeout_us, outcome, too_late).await;
+            let took_us = node.now_us().saturating_sub(arrival.at_us);
+            let (operation, count) = (Operation::of(kind, false), statements.len() as u64);
+            cql.statement_counters.ended(operation, Verb::Batch, count, took_us, &outcome);
+            Ok(Answer::Outcome { outcome: outcome?, metadata: SendMetadata::Full })
         }
         Request::Startup(_) | Request::Options | Request::Register { .. } | Request::AuthResponse { .. } => {
             Err(CqlError::Server("a message that sets up the connection came as a statement".to_string()))
@@ -507,6 +519,20 @@ fn consistency(parameters: &QueryParameters<'_>) -> ConsistencyLevels {
 }
 
 async fn execute(
+    node: &ShardCoordinator,
+    arrival: &Arrival,
+    prepared: &Prepared,
+    parameters: &QueryParameters<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Outcome, CqlError> {
+    let outcome = execute_uncounted(node, arrival, prepared, parameters, warnings).await;
+    let operation = Operation::of(prepared.kind(), parameters.consistency.is_serial());
+    let took_us = node.now_us().saturating_sub(arrival.at_us);
+    node.statement_counters().ended(operation, prepared.verb, 1, took_us, &outcome);
+    outcome
+}
+
+async fn execute_uncounted(
     node: &ShardCoordinator,
     arrival: &Arrival,
     prepared: &Prepared,

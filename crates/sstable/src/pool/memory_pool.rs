@@ -215,6 +215,30 @@ impl MemoryPool {
         inner.stats.forget(item);
     }
 
+    /// Evicts all items of a class. Only for classes whose owners drop an evicted item and no other one with
+    /// it.
+    pub fn evict_class(&self, class: CacheClass) {
+        let evicted: Vec<(Option<Rc<dyn Owner>>, u32)> = {
+            let inner = &mut *self.inner.borrow_mut();
+            let of_class = |slot: &Slot| inner.items[slot.index()].class == class;
+            let slots: Vec<Slot> = inner.order.slots().into_iter().filter(of_class).collect();
+            let evict = |slot: Slot| {
+                let item = inner.items[slot.index()];
+                inner.order.remove(slot);
+                inner.stats.forget(item);
+                inner.stats.of_mut(class).evictions += 1;
+                (inner.members[usize::from(item.member.0)].upgrade(), item.number)
+            };
+            slots.into_iter().map(evict).collect()
+        };
+        // The pool is not borrowed here, so the owner may call it.
+        for (owner, number) in evicted {
+            if let Some(owner) = owner {
+                owner.evicted(number);
+            }
+        }
+    }
+
     fn shrink_to(&self, bytes: usize) {
         while let Some((owner, number)) = self.take_victim(bytes) {
             // The pool is not borrowed here, so the owner may call it.

@@ -163,6 +163,19 @@ impl EvictionOrder {
         self.release(slot.0);
     }
 
+    /// The slots of all items.
+    pub fn slots(&self) -> Vec<Slot> {
+        let mut slots = Vec::with_capacity(self.len());
+        for queue in [&self.probation, &self.main] {
+            let mut at = queue.newest;
+            while at != NONE {
+                slots.push(Slot(at));
+                at = self.nodes[at as usize].after;
+            }
+        }
+        slots
+    }
+
     /// Evicts the next item and returns its slot; `None` if there is no item.
     pub fn victim(&mut self) -> Option<Slot> {
         loop {

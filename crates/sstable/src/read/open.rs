@@ -1,6 +1,6 @@
 //! Opens an SSTable. The components that TOC.txt lists must exist, be sound, and agree with one another.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -273,6 +273,7 @@ pub(super) async fn open(
         columns,
         maps: RefCell::new(ColumnMaps::default()),
         point_reads: Cell::new(0),
+        false_positives: OnceCell::new(),
         digest,
         secondary: RefCell::new(secondary),
     }))

@@ -135,6 +135,9 @@ impl SSTableReader {
         match &self.spec.partitions {
             PartitionRange::Key(key) => {
                 let found = self.cursor.find(&sstable, key).await?;
+                if found.is_none() {
+                    sstable.count_false_positive(self.class);
+                }
                 self.begin(found).await
             }
             PartitionRange::Between { start, .. } => {

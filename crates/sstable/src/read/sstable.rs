@@ -4,7 +4,7 @@
 //! and the index stay open, for direct I/O. Everything else is read on demand through the shard's
 //! [`ChunkCache`]. An SSTable belongs to one shard and never changes.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -52,6 +52,8 @@ pub struct SSTable {
     pub(super) maps: RefCell<ColumnMaps>,
     /// Reads of single partitions that its filter did not rule out.
     pub(super) point_reads: Cell<u64>,
+    /// Of `point_reads`, those that found no such partition: false positives of the filter.
+    pub(super) false_positives: OnceCell<Rc<Cell<u64>>>,
     /// CRC-32 of Data.db, as stored in Digest.crc32.
     pub(super) digest: Option<u32>,
     /// The secondary indexes of which there is a sound component.
@@ -176,6 +178,16 @@ impl SSTable {
         self.filter.as_ref().map_or(0, Filter::memory_bytes)
     }
 
+    /// Tokens of a sample of its keys, in ascending order; the first and the last key if the index has no
+    /// sample.
+    pub fn sampled_tokens(&self) -> Vec<i64> {
+        let tokens = self.index.sampled_tokens();
+        match tokens.is_empty() {
+            true => vec![self.first_key.token(), self.last_key.token()],
+            false => tokens,
+        }
+    }
+
     /// Number of partitions; exact if Messina or another writer with complete histograms wrote the SSTable.
     pub fn partition_count(&self) -> u64 {
         let exact = self.messina.as_ref().and_then(|info| info.partition_count);
@@ -248,6 +260,23 @@ impl SSTable {
     pub fn count_fetched_in(&self, bytes: &Rc<Cell<u64>>) {
         self.data.count_fetched_in(bytes);
         self.index.count_fetched_in(bytes);
+    }
+
+    /// Adds the client reads of a partition that the filter did not rule out, and that is not here, to
+    /// `reads`, from now on. Only the first call has an effect.
+    pub fn count_false_positives_in(&self, reads: &Rc<Cell<u64>>) {
+        self.false_positives.get_or_init(|| Rc::clone(reads));
+    }
+
+    /// A client's read of a partition has not found it here.
+    pub(super) fn count_false_positive(&self, class: IoClass) {
+        if let (Some(_), true, Some(reads)) = (
+            &self.filter,
+            matches!(class, IoClass::Statement | IoClass::Created(_)),
+            self.false_positives.get(),
+        ) {
+            reads.set(reads.get() + 1);
+        }
     }
 
     /// The component of a secondary index; `None` if there is none, or if it was damaged when it was opened.

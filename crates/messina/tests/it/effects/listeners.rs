@@ -56,7 +56,9 @@ pub fn see(group: &Group) {
     group.sees("prometheus_port", serves("127.0.0.1", port("prometheus_port"), "/metrics"), server.log());
     assert!(server.stop().0.success());
 
-    let server = group.start("c", &["broadcast_rpc_address"], &[]);
+    let server = group.start("c", &["broadcast_rpc_address", "api_page"], &[]);
+    let is_api = serves("127.0.0.1", server.api_port, "/v1/version");
+    group.sees("api_page", is_api && !serves("127.0.0.1", server.api_port, "/"), server.log());
     let mut client = Client::start(server.cql_port, ProtocolVersion::V5);
     let told = client.rows("SELECT rpc_address FROM system.local").concat();
     group.sees("broadcast_rpc_address", told == [Some(vec![10, 1, 2, 3])], format_args!("{told:?}"));

@@ -63,6 +63,14 @@ impl PartitionIndex {
         }
     }
 
+    /// Tokens of the keys that the summary has; none without a summary.
+    pub(in crate::read) fn sampled_tokens(&self) -> Vec<i64> {
+        match self {
+            Self::Big { summary, .. } => (0..summary.len()).map(|at| summary.sample(at).0).collect(),
+            Self::Trie(_) => vec![],
+        }
+    }
+
     /// Number of partitions, if the index stores it.
     pub(in crate::read) fn partition_count(&self) -> Option<u64> {
         match self {
