@@ -1,7 +1,7 @@
 //! Which codec and chunk length fit a table: every setting is tried on sampled blocks of its data.
 //!
-//! - [`trial`]: compresses and decompresses the blocks with one setting, and measures sizes and CPU time;
-//! - [`request`]: bytes that a request fetches, from the histogram of partition sizes;
+//! - `trial`: compresses and decompresses the blocks with one setting, and measures sizes and CPU time;
+//! - `request`: bytes that a request fetches, from the histogram of partition sizes;
 //! - this file: the cost of an operation with each setting, and the choice.
 //!
 //! **Rule.** The cost of an operation is the time that it takes of the disk and of a core: a read fetches
