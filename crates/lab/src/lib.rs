@@ -2,7 +2,7 @@
 //!
 //! A workload file describes a table as distributions, a node and a load ([`workload`]). The lab simulates
 //! one shard ([`world`]) with the production strategies of `compaction`, their admission, controller and
-//! purge rules, and the disk model of `iosched`. SSTables are samples of rows (`sketch.rs`), so that terabytes
+//! purge rules, and the disk model of `iosched`. SSTables are samples of rows (`sketch`), so that terabytes
 //! take seconds. Everything is a function of the workload and a seed.
 
 pub mod capacity;
