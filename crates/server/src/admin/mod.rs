@@ -2,7 +2,7 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | `GET /` | the page of the node, for browsers ([`page`]) |
+//! | `GET /` | the page of the node, for browsers |
 //! | `GET /metrics` | the metrics, for the page |
 //! | `GET /v1/version`, `GET /v1/info` | version and state of the node |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
