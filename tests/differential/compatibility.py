@@ -25,6 +25,7 @@ SETUP = [
     "CREATE TYPE u (f int, g text)",
     "CREATE TABLE t (k int, c int, v int, x text, l list<int>, m map<text, int>, s set<int>, st int static, PRIMARY KEY (k, c))",
     "CREATE TABLE n (k int PRIMARY KEY, n counter)",
+    "CREATE TABLE plain (k int, c int, v int, PRIMARY KEY (k, c))",
     "INSERT INTO t (k, c, v, x, l, m, s, st) VALUES (1, 1, 1, 'a', [1], {'a': 1}, {1}, 1)",
 ]
 
