@@ -8,6 +8,8 @@
 //! - a memtable was flushed or removed: its entries are released ([`Note::Release`]);
 //! - the log is nearly full: memtables of other shards with entries of old segments are flushed
 //!   ([`Note::Flush`]);
+//! - they cannot be flushed, because the disk is full ([`Note::NoSpace`]): writes that wait for space in the
+//!   log are refused;
 //! - no start finds the segment any more ([`Note::Gone`]). Until then, compactions on the other shards keep
 //!   the tombstones that its entries may need.
 //!
@@ -16,6 +18,7 @@
 //! lose the rest.
 
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use base::HashSet;
@@ -36,9 +39,14 @@ pub enum Note {
     /// To a shard with memtables: those with entries of segments of the same log before this one must be
     /// flushed.
     Flush { before: u64 },
+    /// To the shard that has the log: memtables of shard `from` with entries of this log cannot be flushed.
+    NoSpace { from: u32, why: String },
     /// To a shard with memtables: no start finds this segment any more.
     Gone { segment: u64 },
 }
+
+/// A failed flush of another shard counts so long. A shard tries again, and reports, at least every 10 s.
+const STUCK_US: u64 = 20_000_000;
 
 /// How a log reaches the other shards.
 pub trait OtherShards {
@@ -57,6 +65,8 @@ pub struct Others {
     held: RefCell<HashSet<u64>>,
     /// The boundary of the last request to flush, and its time.
     asked: Cell<(u64, u64)>,
+    /// Shards that could not flush, with the reason and the time until which this counts.
+    stuck: RefCell<BTreeMap<u32, (u64, String)>>,
 }
 
 impl Others {
@@ -105,6 +115,36 @@ impl CommitLog {
         holders.sort_unstable();
         holders.dedup();
         holders.into_iter().for_each(|shard| self.others.post(shard, Note::Flush { before: boundary }));
+    }
+
+    /// Tells the other shards of whose logs these memtables have entries that the disk has no space for a
+    /// flush.
+    pub fn tell_no_space<'u>(&self, uses: impl Iterator<Item = &'u SegmentRefs>, why: &str) {
+        let from = self.shard.id();
+        let makers: BTreeSet<u32> =
+            uses.flat_map(SegmentRefs::shards).filter(|maker| *maker != from).collect();
+        makers
+            .into_iter()
+            .for_each(|maker| self.others.post(maker, Note::NoSpace { from, why: why.to_string() }));
+    }
+
+    /// Records that another shard cannot flush entries of this log.
+    pub fn set_stuck(&self, shard: u32, why: String) {
+        let until_us = self.shard.now_us() + STUCK_US;
+        self.others.stuck.borrow_mut().insert(shard, (until_us, why));
+        self.progress().signal();
+    }
+
+    /// Forgets what other shards have reported: one of them has flushed. Those that still cannot report again.
+    pub fn clear_stuck(&self) {
+        self.others.stuck.borrow_mut().clear();
+    }
+
+    /// Why entries of this log in memtables of another shard cannot be flushed; `None` if they can.
+    pub fn stuck(&self) -> Option<String> {
+        let (now_us, stuck) = (self.shard.now_us(), self.others.stuck.borrow());
+        let (shard, (_, why)) = stuck.iter().find(|(_, (until_us, _))| now_us < *until_us)?;
+        Some(format!("shard {shard}: {why}"))
     }
 
     /// Makes the entries of a memtable durable against power loss, in this log and in those of other shards.

@@ -195,6 +195,9 @@ impl FlushQueue {
                     self.ended.signal();
                     // A task that waits for this flush to free a log segment may give up now.
                     job.table.log.progress().signal();
+                    if no_space {
+                        self.tell_other_shards(&job.table, &error);
+                    }
                     if no_space && broken::is("flush_retry") {
                         std::future::pending::<()>().await;
                     }
@@ -221,6 +224,13 @@ impl FlushQueue {
         jobs.make_contiguous()[..=at].rotate_right(1);
         let job = jobs.front().expect("it was just found");
         Some(Job { table: job.table.clone(), sealed: job.sealed.clone(), state: job.state.clone() })
+    }
+
+    /// Tells shards whose log segments wait for the queued memtables that these cannot be flushed.
+    fn tell_other_shards(&self, table: &Table, error: &FlushError) {
+        let jobs = self.jobs.borrow();
+        let uses: Vec<_> = jobs.iter().map(|job| job.sealed.segments.borrow()).collect();
+        table.log.tell_no_space(uses.iter().map(|uses| &**uses), &error.to_string());
     }
 
     /// Moves the failed first job to the end, so that it does not block others. A full disk counts as a

@@ -307,8 +307,12 @@ impl EngineShard {
 
     fn take_note(&self, note: Note) {
         match note {
-            Note::Release { table, uses } => self.log.release(table, &uses),
+            Note::Release { table, uses } => {
+                self.log.clear_stuck();
+                self.log.release(table, &uses);
+            }
             Note::Flush { before } => self.flush_before(before),
+            Note::NoSpace { from, why } => self.log.set_stuck(from, why),
             Note::Gone { segment } => self.log.let_go(segment),
         }
     }

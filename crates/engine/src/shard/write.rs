@@ -255,7 +255,7 @@ impl EngineShard {
     /// Why waiting for a flush is useless; if `None`, flushes have been triggered.
     pub(super) fn cannot_flush(&self) -> Option<LogError> {
         self.pressure.signal();
-        let why = self.flushes.no_space()?;
+        let why = self.flushes.no_space().or_else(|| self.log.stuck())?;
         let source = std::io::Error::new(std::io::ErrorKind::StorageFull, why);
         let error = runtime::FileError::new("flush", std::path::Path::new("memtables"), source);
         Some(LogError::NoSpace(Arc::new(error)))
