@@ -119,7 +119,8 @@ impl TableSettings {
     }
 
     /// Refuses settings that a table may keep but not newly get: sub-options that the strategy does not have,
-    /// and Cassandra's form of change data capture. `old`: the table's previous settings; `None` for a new table.
+    /// and Cassandra's form of change data capture. `old`: the table's previous settings; `None` for a new
+    /// table.
     pub fn check_new(&self, old: Option<&Self>) -> Result<(), CatalogError> {
         if old.is_none_or(|old| old.compaction != self.compaction) {
             compaction::check_new_compaction(&self.compaction)?;
