@@ -251,12 +251,18 @@ pub struct CleanedUp {
 
 /// Cleans up after a crash: removes every generation without `TOC.txt`. Exceptions are generations without
 /// `TOC.txt.tmp`: a sound one is sealed again, and one that may be a damaged SSTable is set aside. Must be
-/// called at a start, before anything is written to `dir`.
+/// called at a start, before anything is written to `dir`. Afterwards the seals of all SSTables are durable.
 ///
 /// Ignores subdirectories, files that belong to no SSTable, and versions that this build does not write.
 pub async fn clean_up(files: &Files, dir: &Path) -> Result<CleanedUp, FileError> {
     let mut done = CleanedUp::default();
-    for (name, components) in generations(files, dir).await? {
+    let generations = generations(files, dir).await?;
+    if generations.values().any(|components| components.contains(&Component::Toc)) {
+        // A process that was killed between a rename and its sync leaves a seal that a loss of power could take
+        // back. What this start serves must be there at the next one.
+        files.sync_dir(dir).await?;
+    }
+    for (name, components) in generations {
         if components.contains(&Component::Toc) || !name.version.is_writable() {
             continue;
         }

@@ -92,6 +92,30 @@ fn after_a_power_loss_at_any_operation_it_is_there_whole_or_not_at_all() {
     assert!(outcomes[0] > 10 && outcomes[1] > 2, "{outcomes:?}");
 }
 
+/// The process is killed, which keeps what the system has cached; the power is lost after the next start.
+#[test]
+fn what_a_start_finds_after_a_kill_stays_there() {
+    let mut outcomes = [0, 0];
+    for back in 0..12 {
+        let (world, node) = world(1);
+        let before = world.io_ops();
+        on_node(&world, &node, write_sample).unwrap().unwrap();
+        let ops = world.io_ops() - before;
+        let (world, node) = self::world(1);
+        world.crash_after(ops - back);
+        let _cut = on_node(&world, &node, write_sample);
+        world.set_faults(|faults| faults.crash_after_ops = None);
+        world.kill();
+        let node = start(&world);
+        let was_there = on_node(&world, &node, check).unwrap();
+        world.power_loss();
+        let node = start(&world);
+        assert_eq!(on_node(&world, &node, check).unwrap(), was_there, "cut {back} operations before the end");
+        outcomes[usize::from(was_there)] += 1;
+    }
+    assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
+}
+
 #[test]
 fn a_removal_that_a_power_loss_cuts_is_whole_or_not_at_all() {
     let mut outcomes = [0, 0];
