@@ -135,7 +135,8 @@ impl CommitLog {
         self.progress().signal();
     }
 
-    /// Forgets what other shards have reported: one of them has flushed. Those that still cannot report again.
+    /// Forgets what other shards have reported: one of them has flushed. Those that still cannot will report
+    /// again.
     pub fn clear_stuck(&self) {
         self.others.stuck.borrow_mut().clear();
     }

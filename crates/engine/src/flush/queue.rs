@@ -196,7 +196,7 @@ impl FlushQueue {
                     // A task that waits for this flush to free a log segment may give up now.
                     job.table.log.progress().signal();
                     if no_space {
-                        self.tell_other_shards(&job.table, &error);
+                        self.tell_other_shards(&error);
                     }
                     if no_space && broken::is("flush_retry") {
                         std::future::pending::<()>().await;
@@ -227,10 +227,14 @@ impl FlushQueue {
     }
 
     /// Tells shards whose log segments wait for the queued memtables that these cannot be flushed.
-    fn tell_other_shards(&self, table: &Table, error: &FlushError) {
-        let jobs = self.jobs.borrow();
+    fn tell_other_shards(&self, error: &FlushError) {
+        let (jobs, me) = (self.jobs.borrow(), self.shard.id());
         let uses: Vec<_> = jobs.iter().map(|job| job.sealed.segments.borrow()).collect();
-        table.log.tell_no_space(uses.iter().map(|uses| &**uses), &error.to_string());
+        // The log of the schema has no batches of several shards, and is not connected with others.
+        let spread = uses.iter().position(|uses| uses.shards().iter().any(|maker| *maker != me));
+        if let Some(at) = spread {
+            jobs[at].table.log.tell_no_space(uses.iter().map(|uses| &**uses), &error.to_string());
+        }
     }
 
     /// Moves the failed first job to the end, so that it does not block others. A full disk counts as a
