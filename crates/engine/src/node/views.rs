@@ -14,8 +14,8 @@
 //! The plans are those of the shard of the request. A write that began there before a view was known is not
 //! part of the view: a build waits for such writes ([`Views::drained`]) before it reads anything.
 //!
-//! A change log gets its entries in the same way: [`model::ChangeLog::mutation`] computes them under the lock,
-//! from the stored rows if the log has preimages or postimages.
+//! A change log gets its entries in the same way: [`model::ChangeLog::mutation`] computes them under the
+//! lock, from the stored rows if the log has preimages or postimages.
 //!
 //! **Cost for other tables:** a look into a map that is empty in a node without views and change logs.
 

@@ -1,7 +1,7 @@
 //! Computes the rows of a change log (CDC) that follow from a write to its base table.
 //!
-//! A change log is an ordinary table in the form of ScyllaDB's CDC log: the partition key `cdc$stream_id`, the
-//! clustering key `cdc$time`, `cdc$batch_seq_no`, the columns of the base table, and for each column that has
+//! A change log is an ordinary table in the form of ScyllaDB's CDC log: the partition key `cdc$stream_id`,
+//! the clustering key `cdc$time`, `cdc$batch_seq_no`, the columns of the base table, and for each column that has
 //! cells `cdc$deleted_` and, if it is a collection or UDT that is not frozen, `cdc$deleted_elements_`. So its
 //! readers and their libraries work. [`ChangeLog::mutation`] is a pure function of the write, the stored rows
 //! before it, the time and random numbers.

@@ -2,9 +2,9 @@
 //! required if any are configured.
 //!
 //! A browser sends requests on behalf of any web page, also to the loopback address. Requests that a page has
-//! made are therefore refused (`Origin`, `Sec-Fetch-Site`), except that the node's own page may read. Without passwords, `Host` must not be a name that
-//! DNS rebinding could have pointed at this machine. A request that changes something needs a header that
-//! HTML forms cannot send.
+//! made are therefore refused (`Origin`, `Sec-Fetch-Site`), except that the node's own page may read. Without
+//! passwords, `Host` must not be a name that DNS rebinding could have pointed at this machine. A request that
+//! changes something needs a header that HTML forms cannot send.
 
 use std::net::IpAddr;
 use std::path::Path;

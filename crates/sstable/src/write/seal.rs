@@ -258,8 +258,8 @@ pub async fn clean_up(files: &Files, dir: &Path) -> Result<CleanedUp, FileError>
     let mut done = CleanedUp::default();
     let generations = generations(files, dir).await?;
     if generations.values().any(|components| components.contains(&Component::Toc)) {
-        // A process that was killed between a rename and its sync leaves a seal that a loss of power could take
-        // back. What this start serves must be there at the next one.
+        // A process that was killed between a rename and its sync leaves a seal that a loss of power could
+        // take back. What this start serves must be there at the next one.
         files.sync_dir(dir).await?;
     }
     for (name, components) in generations {
