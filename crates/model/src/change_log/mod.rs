@@ -1,10 +1,10 @@
 //! Computes the rows of a change log (CDC) that follow from a write to its base table.
 //!
 //! A change log is an ordinary table in the form of ScyllaDB's CDC log: the partition key `cdc$stream_id`,
-//! the clustering key `cdc$time`, `cdc$batch_seq_no`, the columns of the base table, and for each column that has
-//! cells `cdc$deleted_` and, if it is a collection or UDT that is not frozen, `cdc$deleted_elements_`. So its
-//! readers and their libraries work. [`ChangeLog::mutation`] is a pure function of the write, the stored rows
-//! before it, the time and random numbers.
+//! the clustering key `cdc$time`, `cdc$batch_seq_no`, the columns of the base table, and for each column that
+//! has cells `cdc$deleted_` and, if it is a collection or UDT that is not frozen, `cdc$deleted_elements_`. So
+//! its readers and their libraries work. [`ChangeLog::mutation`] is a pure function of the write, the stored
+//! rows before it, the time and random numbers.
 //!
 //! A write is divided into **groups** of one timestamp and one TTL. The groups of one timestamp share a
 //! `cdc$time`, a timeuuid of that timestamp; their rows are numbered by `cdc$batch_seq_no`, and the last one
