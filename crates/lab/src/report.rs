@@ -9,7 +9,7 @@ use crate::workload::Workload;
 /// A row of the table of runs.
 pub struct Figure {
     pub name: &'static str,
-    /// What it means, for the HTML page.
+    /// The meaning of the figure, for the HTML page.
     pub help: &'static str,
     of: fn(&Outcome) -> String,
 }

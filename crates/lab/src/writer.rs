@@ -67,7 +67,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// `table` is the part of one shard. `append_weight`: of appended rows, one of so many is sampled.
+    /// `table` is the part of one shard. `append_weight`: the number of appended
+    /// rows for each row that is sampled.
     pub fn new(table: Table, sample: f64, append_weight: f64, is_append: bool, mut rng: Rng) -> Self {
         let rows = if is_append { 1.0 } else { table.rows_per_partition.0 };
         let population = Population::new(table.partitions.0, rows, sample);

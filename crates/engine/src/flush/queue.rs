@@ -61,7 +61,8 @@ pub struct FlushQueue {
     no_space: RefCell<Option<String>>,
     /// Free bytes of the disk at the last measurement.
     free_bytes: Cell<u64>,
-    /// A log failed: memtables with parts of what it had to store as a whole are not flushed until a restart.
+    /// The error of a commit log that failed. Memtables with mutations of its batches are not flushed until a
+    /// restart.
     log_failed: RefCell<Option<LogError>>,
     /// Signalled when a flush ended, with or without success.
     pub ended: Event,

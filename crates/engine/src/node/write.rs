@@ -35,8 +35,8 @@ pub async fn apply(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Res
     call.await?
 }
 
-/// Applies mutations as a whole, each on the shard that owns it, together with what follows from them to
-/// views: after a crash all of them are there, or none. Reads may see a part before this returns. See
+/// Applies mutations as a whole, each on the shard that owns it, together with the mutations of views and
+/// change logs that follow from them: after a crash all of them are there, or none. Reads may see a part before this returns. See
 /// [`EngineShard::apply_spread`] for several shards. The deadline is as for [`apply`].
 pub async fn apply_batch(
     shard: &Shard,

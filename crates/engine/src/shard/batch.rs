@@ -86,7 +86,7 @@ impl Drop for InFlight {
     }
 }
 
-/// A task that continues when nobody waits for it any more.
+/// The result of a task. If this is dropped, the task continues.
 pub(super) struct Continued<T>(Option<JoinHandle<T>>);
 
 impl<T> Continued<T> {
@@ -209,7 +209,7 @@ impl EngineShard {
         }
         let in_flight = InFlight::begin(self, entry.len());
         let (this, group) = (self.clone(), self.shard.current_group());
-        // A task of its own, because what is logged must reach all shards.
+        // A separate task: a batch that is in the log must reach all shards, also if the caller is dropped.
         let spread = async move {
             appended.durable().await?;
             let spread = this.spread(segment, elsewhere, group).await;

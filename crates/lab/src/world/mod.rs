@@ -17,7 +17,7 @@
 //! - this file: the phases of the load, and memtables;
 //! - `compactions`: the strategy and its jobs;
 //! - `flow`: rates and events;
-//! - `result`: what is recorded.
+//! - `result`: the figures that a run records.
 
 mod compactions;
 mod flow;
@@ -47,7 +47,7 @@ const SAMPLE: f64 = 400_000.0;
 const FLUSHED_SAMPLE: f64 = 4_000_000.0;
 /// A strategy is asked at least this often, in seconds, as in the engine.
 const ASK_S: f64 = 60.0;
-/// In a long simulation, asked at most so many times without an event.
+/// The number of times that a strategy is asked without an event, at most, in a long simulation.
 const ASKS: f64 = 4000.0;
 /// Events after which compaction is considered to go on forever.
 const SETTLE_EVENTS: u64 = 2_000_000;
