@@ -36,8 +36,9 @@ pub async fn apply(shard: &Shard, mutation: Mutation, deadline: Deadline) -> Res
 }
 
 /// Applies mutations as a whole, each on the shard that owns it, together with the mutations of views and
-/// change logs that follow from them: after a crash all of them are there, or none. Reads may see a part before this returns. See
-/// [`EngineShard::apply_spread`] for several shards. The deadline is as for [`apply`].
+/// change logs that follow from them: after a crash all of them are there, or none. Reads may see a part
+/// before this returns. See [`EngineShard::apply_spread`] for several shards. The deadline is as for
+/// [`apply`].
 pub async fn apply_batch(
     shard: &Shard,
     mutations: Vec<Mutation>,
