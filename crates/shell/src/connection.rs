@@ -1,10 +1,11 @@
-//! A blocking connection to a server, with one request in flight.
+//! A blocking connection to a server.
 //!
 //! 1. [`Connection::open`] tries the newest version of the protocol first and older ones if the server
 //!    refuses it. It also logs in.
 //! 2. [`Connection::request`] sends a request and waits for its answer. Each request has its own stream, so
 //!    that late answers to abandoned requests can be recognized and skipped.
-//! 3. Events that arrive in the meantime are recorded; see [`Connection::take_schema_changed`].
+//! 3. [`Connection::submit`] and [`Connection::answer`] do the same for several requests in flight.
+//! 4. Events that arrive in the meantime are recorded; see [`Connection::take_schema_changed`].
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -23,6 +24,8 @@ use crate::tls::TlsClient;
 
 /// First byte of a TLS server's answer to bytes that are not TLS.
 const TLS_ALERT: u8 = 0x15;
+/// Requests of this size together are sent at once.
+const SEND_BYTES: usize = 64 << 10;
 
 /// The server's address and the login data.
 #[derive(Clone, Debug)]
@@ -96,10 +99,22 @@ impl Connection {
     /// # Errors
     /// [`Failure::Connection`], with a text on what to do; [`Failure::Refused`] for a wrong password.
     pub fn open(target: &Target) -> Result<Self, Failure> {
+        Self::open_with(target, true)
+    }
+
+    /// As [`Self::open`], without events: for connections that only load or read data.
+    ///
+    /// # Errors
+    /// The same as [`Self::open`].
+    pub fn open_without_events(target: &Target) -> Result<Self, Failure> {
+        Self::open_with(target, false)
+    }
+
+    fn open_with(target: &Target, has_events: bool) -> Result<Self, Failure> {
         let mut refusal = None;
         for &version in ProtocolVersion::ALL.iter().rev() {
             let mut connection = Self::connect(target, version)?;
-            match connection.start(target) {
+            match connection.start(target, has_events) {
                 Ok(()) => return Ok(connection),
                 Err(Failure::Refused(error @ CqlError::Protocol(_))) => refusal = Some(error),
                 Err(failure) => return Err(failure),
@@ -156,7 +171,7 @@ impl Connection {
         })
     }
 
-    fn start(&mut self, target: &Target) -> Result<(), Failure> {
+    fn start(&mut self, target: &Target, has_events: bool) -> Result<(), Failure> {
         let options = vec![
             ("CQL_VERSION", "3.0.0"),
             ("DRIVER_NAME", "messina shell"),
@@ -169,6 +184,9 @@ impl Connection {
             Response::Ready => {}
             Response::Authenticate { .. } => self.log_in(target.credentials.as_ref())?,
             other => return Err(self.unexpected(&other)),
+        }
+        if !has_events {
+            return Ok(());
         }
         let events = [EventType::SchemaChange].into_iter().collect();
         match self.request(&Request::Register { events }, false)?.response {
@@ -230,26 +248,65 @@ impl Connection {
     /// [`Failure::Refused`] for an error of the server. The connection stays usable after
     /// [`Failure::Timeout`] and [`Failure::Interrupted`], but not after [`Failure::Connection`].
     pub fn request(&mut self, request: &Request<'_>, tracing: bool) -> Result<ResponseMessage, Failure> {
+        let stream = self.append(request, tracing);
+        loop {
+            let (answers, response) = self.answer()?;
+            if answers == stream {
+                return response.map_err(Failure::Refused);
+            }
+        }
+    }
+
+    /// Puts a request into the buffer of requests to send, and returns its stream. Full buffers are sent. The
+    /// answer comes from [`Self::answer`].
+    ///
+    /// # Errors
+    /// [`Failure::Connection`] and [`Failure::Timeout`].
+    pub fn submit(&mut self, request: &Request<'_>) -> Result<i16, Failure> {
+        let stream = self.append(request, false);
+        if self.outbound.pending_bytes() >= SEND_BYTES {
+            self.send()?;
+        }
+        Ok(stream)
+    }
+
+    fn append(&mut self, request: &Request<'_>, tracing: bool) -> i16 {
         let stream = self.next_stream;
         self.next_stream = (stream + 1) % i16::MAX;
         let mut head = RequestHead::new(self.version, stream);
         head.tracing = tracing;
         self.outbound.envelope(|out| write_request(out, &head, request));
+        stream
+    }
+
+    /// Sends what is buffered.
+    ///
+    /// # Errors
+    /// [`Failure::Connection`].
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.send()
+    }
+
+    /// Sends what is buffered and waits for the next answer. Returns its stream and the answer.
+    ///
+    /// # Errors
+    /// As [`Self::request`], except for errors of the server, which are answers.
+    pub fn answer(&mut self) -> Result<(i16, Result<ResponseMessage, CqlError>), Failure> {
         self.send()?;
         loop {
             match self.inbound.next() {
                 Ok(Some(envelope)) => {
-                    let answers = envelope.header.stream;
+                    let stream = envelope.header.stream;
                     let message = ResponseMessage::decode(&envelope)
                         .map_err(|error| Failure::Connection(format!("{}: {error}", self.address)))?;
-                    if answers == EVENT_STREAM {
+                    if stream == EVENT_STREAM {
                         self.schema_changed |= matches!(message.response, Response::Event(_));
-                    } else if answers == stream {
-                        return match message.response {
-                            Response::Error(error) => Err(Failure::Refused(error)),
-                            _ => Ok(message),
-                        };
+                        continue;
                     }
+                    return Ok(match message.response {
+                        Response::Error(error) => (stream, Err(error)),
+                        _ => (stream, Ok(message)),
+                    });
                 }
                 Ok(None) => self.receive()?,
                 Err(error) => {
