@@ -1,8 +1,9 @@
 //! Checks before production: what of the machine and the configuration would cost data, safety or speed.
 //!
-//! [`Facts::measure`] reads the machine, [`findings`] judges the facts and is pure. `messina doctor` prints all
-//! checks; a start logs those that found something, in one line. Nothing is changed and nothing is refused: on
-//! a laptop most findings are as they should be. Facts that the machine does not tell are left out.
+//! [`Facts::measure`] reads the machine, [`findings`] judges the facts and is pure. `messina doctor` prints
+//! all checks; a start logs those that found something, in one line. Nothing is changed and nothing is
+//! refused: on a laptop most findings are as they should be. Facts that the machine does not tell are left
+//! out.
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;

@@ -4,8 +4,8 @@
 //! - `READY=1` when clients can connect, `STOPPING=1` when the node begins to stop, `STATUS=…` for people.
 //! - `EXTEND_TIMEOUT_USEC=…` every few seconds while a long start replays the commit log, or a stop flushes
 //!   memtables, so that systemd does not lose its patience with a node that makes progress.
-//! - `WATCHDOG=1` at half of the period in WATCHDOG_USEC, after every shard has run a task. A shard that hangs
-//!   prevents it, and systemd restarts the node.
+//! - `WATCHDOG=1` at half of the period in WATCHDOG_USEC, after every shard has run a task. A shard that
+//!   hangs prevents it, and systemd restarts the node.
 //!
 //! A message that cannot be sent is logged once; the node runs on.
 

@@ -2,8 +2,8 @@
 //!
 //! It is a small text file, replaced as a whole. It names the table, the columns, and the files with size and
 //! time of modification; a COPY goes on only if all of them are the same. The rows behind the position may
-//! have been written before the interruption. They are written again with the timestamps of the first time, so
-//! the result is the same.
+//! have been written before the interruption. They are written again with the timestamps of the first time,
+//! so the result is the same.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

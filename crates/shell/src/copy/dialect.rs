@@ -2,10 +2,11 @@
 //!
 //! A field that contains a delimiter or the end of a line is quoted. Quotes and escape characters within a
 //! field have an escape character before them, also in fields that are not quoted; if the quote is its own
-//! escape character, it is doubled. Lines end with CR LF; LF and CR end a record too. Reading is lenient as in
-//! Python: a quote inside an unquoted field is part of the field.
+//! escape character, it is doubled. Lines end with CR LF; LF and CR end a record too. Reading is lenient as
+//! in Python: a quote inside an unquoted field is part of the field.
 //!
-//! [`Dialect::record_end`] finds the end of a record, [`Dialect::split`] its fields. Both run the same states.
+//! [`Dialect::record_end`] finds the end of a record, [`Dialect::split`] its fields. Both run the same
+//! states.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {

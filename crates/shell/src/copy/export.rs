@@ -1,10 +1,10 @@
 //! COPY TO: workers read token ranges over connections of their own and format the rows; this thread writes
 //! them.
 //!
-//! The ring is cut into many more ranges than workers, so that all have work to the end. A worker requests the
-//! next page before it formats one. A page is repeated from its paging state if it fails in a way that can
-//! pass, so no row is written twice. Rows are in the order of tokens with one worker, else in the order in
-//! which pages arrive.
+//! The ring is cut into many more ranges than workers, so that all have work to the end. A worker requests
+//! the next page before it formats one. A page is repeated from its paging state if it fails in a way that
+//! can pass, so no row is written twice. Rows are in the order of tokens with one worker, else in the order
+//! in which pages arrive.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -186,7 +186,8 @@ fn queries(table: &TableColumns, columns: &[String], options: &Options) -> Vec<S
     ranges.into_iter().map(query).collect()
 }
 
-/// Cuts the tokens after `begin` up to `end` into ranges of about the same size. `None` is the end of the ring.
+/// Cuts the tokens after `begin` up to `end` into ranges of about the same size. `None` is the end of the
+/// ring.
 fn ranges(begin: Option<i64>, end: Option<i64>, count: usize) -> Vec<Range<Option<i64>>> {
     let first = i128::from(begin.unwrap_or(i64::MIN));
     let last = i128::from(end.unwrap_or(i64::MAX));

@@ -2,7 +2,8 @@
 //!
 //! 1. It takes a chunk, converts its records, groups the rows by partition, and packs them into unlogged
 //!    batches. A batch of ten rows costs a server half of what ten statements cost. A batch stays below the
-//!    limits from which servers warn, in bytes and partitions. Up to MAXINFLIGHTMESSAGES requests are in flight.
+//!    limits from which servers warn, in bytes and partitions. Up to MAXINFLIGHTMESSAGES requests are in
+//!    flight.
 //! 2. A refusal that can pass (an overload, a timeout) is repeated up to MAXATTEMPTS times after a growing
 //!    pause. If a batch is refused for another reason, its rows are sent one by one, so that only the wrong
 //!    row fails.

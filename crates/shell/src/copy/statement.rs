@@ -1,4 +1,4 @@
-//! The syntax of COPY: `COPY [ks.]table [(column, …)] FROM|TO 'file'|STDIN|STDOUT [WITH option = value AND …]`.
+//! The syntax of COPY: a table, columns in parentheses, FROM or TO, a file or a stream, and WITH options.
 //!
 //! Names follow CQL: lower case unless they are quoted. The value of an option is a string, or the text up to
 //! the next AND.

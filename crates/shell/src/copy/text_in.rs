@@ -1,9 +1,9 @@
 //! Reads values from the fields of CSV files, as cqlsh does (`ImportConversion` in its `copyutil.py`).
 //!
 //! Elements of collections may be quoted or not. Stricter than cqlsh: a blob without `0x`, a boolean that is
-//! neither word, and a collection with the wrong brackets are errors. More is read: durations, nulls in tuples
-//! (an empty field, or `None` as cqlsh writes it), times of day as keys of maps. A timestamp without a zone is
-//! in UTC.
+//! neither word, and a collection with the wrong brackets are errors. More is read: durations, nulls in
+//! tuples (an empty field, or `None` as cqlsh writes it), times of day as keys of maps. A timestamp without a
+//! zone is in UTC.
 
 use model::CqlType;
 use model::types::{CollectionBuilder, build_tuple, build_vector};
