@@ -109,10 +109,10 @@ impl ServiceManager {
     fn send(&self, message: &str) {
         let Some(socket) = &self.socket else { return };
         // The socket does not block: a full one loses a message, and the next one follows.
-        if let Err(error) = socket.send(message.as_bytes()) {
-            if !self.has_failed.swap(true, Ordering::Relaxed) {
-                warn!(target: "init", "cannot tell the service manager {:?}: {error}", message.replace('\n', " "));
-            }
+        if let Err(error) = socket.send(message.as_bytes())
+            && !self.has_failed.swap(true, Ordering::Relaxed)
+        {
+            warn!(target: "init", "cannot tell the service manager {:?}: {error}", message.replace('\n', " "));
         }
     }
 }
