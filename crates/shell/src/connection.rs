@@ -334,8 +334,8 @@ impl Connection {
         }
     }
 
-    /// As [`Self::answer`], but waits until `deadline` at most. From the first call on the socket does not block,
-    /// so that a wait is exact to some 50 us; timeouts of a socket are exact to some milliseconds.
+    /// As [`Self::answer`], but waits until `deadline` at most. From the first call on the socket does not
+    /// block, so that a wait is exact to some 50 us; timeouts of a socket are exact to some milliseconds.
     ///
     /// # Errors
     /// As [`Self::answer`], without [`Failure::Timeout`].

@@ -1,4 +1,5 @@
-//! The command line of cassandra-stress: a command with `name=value` words, then groups such as `-rate threads=64`.
+//! The command line of cassandra-stress: a command with `name=value` words, then groups such as `-rate
+//! threads=64`.
 //!
 //! `cassandra-stress write n=1M cl=ONE -pop seq=1..1M -rate threads=64 throttle=5000/s -node 10.0.0.1` means
 //! the same here. What has no meaning here is refused with its name; nothing is ignored.
@@ -41,7 +42,8 @@ pub enum Command {
 pub enum Threads {
     /// This many.
     Fixed(usize),
-    /// From this many on, half more each time, until a run brings less than 5 % more, or up to the second number.
+    /// From this many on, half more each time, until a run brings less than 5 % more, or up to the second
+    /// number.
     Auto(usize, usize),
 }
 

@@ -1,4 +1,5 @@
-//! Distributions of whole numbers, in the notation of cassandra-stress: `uniform(1..1M)`, `gaussian(1..100,5)`.
+//! Distributions of whole numbers, in the notation of cassandra-stress: `uniform(1..1M)`,
+//! `gaussian(1..100,5)`.
 //!
 //! | notation | meaning |
 //! |---|---|
@@ -10,9 +11,9 @@
 //! | `extreme(A..B,K)` | Weibull of shape K from A; scaled as `exp` |
 //! | `qextreme(A..B,K,Q)` | `extreme`, divided into Q parts; within a part, uniform |
 //!
-//! `~` before a name mirrors the distribution: `~exp(1..10)` yields 10 most often. Numbers may end in `k`, `m` or
-//! `b` (thousand, million, billion). Numbers beyond a bound become the bound. Source: cassandra-stress's
-//! documentation, and the bounds of its `OptionDistribution`.
+//! `~` before a name mirrors the distribution: `~exp(1..10)` yields 10 most often. Numbers may end in `k`,
+//! `m` or `b` (thousand, million, billion). Numbers beyond a bound become the bound. Source:
+//! cassandra-stress's documentation, and the bounds of its `OptionDistribution`.
 
 use std::f64::consts::TAU;
 

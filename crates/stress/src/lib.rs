@@ -30,8 +30,8 @@ use clap::Args;
 
 /// Loads a server as cassandra-stress does, and measures it.
 ///
-/// The command line is that of cassandra-stress: `messina stress write n=1M -rate threads=64 -node 127.0.0.1`.
-/// docs/stress.md describes all commands, options and profiles.
+/// The command line is that of cassandra-stress: `messina stress write n=1M -rate threads=64 -node
+/// 127.0.0.1`. docs/stress.md describes all commands, options and profiles.
 #[derive(Args)]
 #[command(after_help = HELP)]
 pub struct StressCommand {

@@ -1,9 +1,9 @@
 //! When the next operation is to start, and when a worker is done. Pure: time is an argument.
 //!
 //! With a rate, operation `n` of a worker is due at `start + (n + phase) / rate`, whether or not earlier
-//! operations have ended. A latency that is counted from that moment contains the time for which the operation
-//! waited behind slow ones; this corrects the coordinated omission of a closed loop (Gil Tene, "How NOT to
-//! Measure Latency", 2013).
+//! operations have ended. A latency that is counted from that moment contains the time for which the
+//! operation waited behind slow ones; this corrects the coordinated omission of a closed loop (Gil Tene, "How
+//! NOT to Measure Latency", 2013).
 
 use std::time::Duration;
 

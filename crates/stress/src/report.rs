@@ -12,7 +12,8 @@ use crate::measurement::{Measurement, Measurements};
 pub const HEADING: &str = "type,      total ops,    op/s,    pk/s,   row/s,    mean,     med,     .95,     .99,    \
                            .999,     max,   time, errors";
 
-/// A line for an operation, or for `total`. `so_far`: operations since the start; `measured`: of the interval.
+/// A line for an operation, or for `total`. `so_far`: operations since the start; `measured`: of the
+/// interval.
 pub fn line(
     name: &str,
     so_far: u64,

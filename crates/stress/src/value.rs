@@ -1,8 +1,9 @@
-//! Values of every CQL type from a number: the same number gives the same value, so that a read can be checked
-//! without a note of what was written.
+//! Values of every CQL type from a number: the same number gives the same value, so that a read can be
+//! checked without a note of what was written.
 //!
-//! Numbers, dates and times are the number itself (which is why a `population` bounds them); texts and blobs are
-//! random bytes of a length that the caller chooses; a collection has that many elements. As cassandra-stress.
+//! Numbers, dates and times are the number itself (which is why a `population` bounds them); texts and blobs
+//! are random bytes of a length that the caller chooses; a collection has that many elements. As
+//! cassandra-stress.
 
 use base::rng::Rng;
 use base::vint;
@@ -19,7 +20,8 @@ pub fn mix(a: u64, b: u64) -> u64 {
     Rng::new(a ^ b.wrapping_mul(0xff51_afd7_ed55_8ccd)).next_u64()
 }
 
-/// Appends the value of `cql_type` for `number`, with `size` bytes or elements where the type has no fixed size.
+/// Appends the value of `cql_type` for `number`, with `size` bytes or elements where the type has no fixed
+/// size.
 ///
 /// # Errors
 /// The type, if it has no values that a client can send.

@@ -24,7 +24,7 @@ fn figure(report: &str, label: &str) -> u64 {
 #[test]
 fn what_is_written_is_read_and_checked() {
     let dir = Dir::new("stress");
-    let server = Server::start(&dir.0, "");
+    let server = Server::start(&dir.0, &[]);
     let (status, report) = stress(
         &server,
         "write n=2k no-warmup -col size=uniform(1..50) n=fixed(3) -rate threads=16 -schema keyspace=ks",
@@ -61,7 +61,7 @@ fn what_is_written_is_read_and_checked() {
 #[test]
 fn profiles_rates_and_figures() {
     let dir = Dir::new("stress-profiles");
-    let server = Server::start(&dir.0, "");
+    let server = Server::start(&dir.0, &[]);
     for (profile, operations) in [
         ("counters", "insert=1,one=1,all=1"),
         ("key_value", "insert=1,read=1,delete=1"),

@@ -6,8 +6,8 @@
 //! | which rows does a partition have, which values does a row have | `table.rs` |
 //! | which statements does an operation send | `operation.rs` |
 //!
-//! `write`, `read`, `mixed`, `counter_write` and `counter_read` are documents made of options (`standard.rs`);
-//! `user profile=…` reads a document from a file, or takes a shipped one by name.
+//! `write`, `read`, `mixed`, `counter_write` and `counter_read` are documents made of options
+//! (`standard.rs`); `user profile=…` reads a document from a file, or takes a shipped one by name.
 
 mod document;
 mod operation;

@@ -1,7 +1,8 @@
 //! The rows of a table's partitions, and the values of their columns, as functions of the partition's seed.
 //!
 //! A partition has a tree of clustering values: below each value of one clustering column, `cluster` says how
-//! many values the next column has. A row is a path in that tree; its number follows from the seed and the path.
+//! many values the next column has. A row is a path in that tree; its number follows from the seed and the
+//! path.
 
 use base::rng::Rng;
 use model::types::CqlType;
