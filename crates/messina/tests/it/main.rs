@@ -18,4 +18,5 @@ mod serve;
 mod snapshots;
 mod sstables;
 mod stock;
+mod stress;
 mod system_tables;
