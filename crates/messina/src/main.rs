@@ -55,6 +55,10 @@ enum Command {
     Sstable(SSTableCommand),
     // The groups of options of cassandra-stress have one dash.
     Stress(StressCommand),
+    /// Checks machine and configuration before production, for the node that `messina serve` would start with
+    /// these arguments.
+    #[command(args_override_self = true)]
+    Doctor(ServeArguments),
     /// Writes completions of the command line for a shell to standard output.
     Completion {
         /// The shell
@@ -107,6 +111,13 @@ fn main() -> ExitCode {
     let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
         None => serve::run(&arguments.serve, cql_server::start).map_err(Into::into),
         Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
+        Some(Command::Doctor(serve)) => match serve::doctor(&serve) {
+            Ok((report, is_ready)) => {
+                print(report.as_bytes());
+                return if is_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+            }
+            Err(error) => Err(error.into()),
+        },
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Iotune(arguments)) => arguments.run(),
         Some(Command::Lab(command)) => command.run(),

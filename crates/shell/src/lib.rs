@@ -6,6 +6,7 @@
 //! | where does a statement end, what is a command | `input.rs`, `command.rs` |
 //! | how are they executed | `interpreter.rs`, `describe.rs`, `trace.rs`, `help.rs` |
 //! | how are values, tables and errors formatted | `value.rs`, `table.rs`, `page.rs`, `export.rs`, `place.rs`, `style.rs` |
+//! | how are tables loaded from files and written to them | `copy/` |
 //! | what helps while typing | `names.rs`, `complete.rs`, `highlight.rs` |
 //! | how are terminal, input and output handled | `prompt.rs`, `terminal.rs`, `output.rs` |
 //!
@@ -16,6 +17,7 @@ mod command;
 mod complete;
 mod complete_compaction;
 mod connection;
+mod copy;
 mod describe;
 mod export;
 mod failure;
@@ -175,7 +177,10 @@ impl ShellCommand {
                 shell.output.message(&greeting)?;
                 prompt::run(&mut shell, history, color)
             }
-            None => run_stdin(&mut shell, io::stdin().lock()),
+            None => {
+                shell.stdin_is_script = true;
+                run_stdin(&mut shell, io::stdin())
+            }
         }
     }
 

@@ -15,6 +15,7 @@ mod page;
 mod process;
 mod raw_client;
 mod serve;
+mod service;
 mod snapshots;
 mod sstables;
 mod stock;
