@@ -11,6 +11,7 @@
 //! `shutdown` returns the shard and the message of the panic. The other shards continue.
 
 mod aio;
+mod cached_writes;
 mod calls;
 mod cpu_time;
 mod eventfd;

@@ -15,6 +15,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use base::rng::Rng;
 
+use super::cached_writes::CachedWrites;
 use super::calls;
 use super::helpers::Helpers;
 use super::poller::Poller;
@@ -41,6 +42,7 @@ pub(crate) struct RealBackend {
     reactor: Rc<dyn Reactor>,
     poller: Rc<Poller>,
     helpers: Helpers,
+    cached_writes: Rc<CachedWrites>,
 }
 
 /// The monotonic clock.
@@ -90,6 +92,7 @@ impl RealBackend {
             reactor,
             poller,
             helpers,
+            cached_writes: Rc::default(),
         })
     }
 
@@ -156,10 +159,13 @@ impl Backend for RealBackend {
         let (path, options) = (path.to_owned(), *options);
         let reply = self.helpers.run(move || calls::open(&path, &options));
         let (reactor, helpers) = (Rc::clone(&self.reactor), self.helpers.clone());
+        let (started, cached_writes) = (self.started, Rc::clone(&self.cached_writes));
         Box::pin(async move {
             let (fd, direct_read_unit_bytes) =
                 reply.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
-            let file = RealFile { fd: Arc::new(fd), direct_read_unit_bytes, reactor, helpers };
+            let (fd, syncs) = (Arc::new(fd), Rc::default());
+            let file =
+                RealFile { fd, direct_read_unit_bytes, reactor, helpers, started, cached_writes, syncs };
             Ok(Rc::new(file) as Rc<dyn BackendFile>)
         })
     }
@@ -233,9 +239,27 @@ struct RealFile {
     direct_read_unit_bytes: Option<usize>,
     reactor: Rc<dyn Reactor>,
     helpers: Helpers,
+    started: Instant,
+    cached_writes: Rc<CachedWrites>,
+    /// One more reference than syncs under way.
+    syncs: Rc<()>,
 }
 
 impl RealFile {
+    fn write_now(&self, bytes: &[u8], offset_bytes: u64) -> Option<io::Result<usize>> {
+        let fd = self.fd.as_raw_fd();
+        if self.cached_writes.can_refuse() {
+            match calls::write_at(fd, bytes, offset_bytes, true) {
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    self.cached_writes.cannot_refuse();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                moved => return Some(moved),
+            }
+        }
+        Some(calls::write_at(fd, bytes, offset_bytes, false))
+    }
+
     fn transfer(&self, kind: TransferKind, part: Part) -> Transfer {
         let (fd, direct) = (Arc::clone(&self.fd), self.direct_read_unit_bytes.is_some());
         let Part { buf, at, len, offset_bytes } = part;
@@ -256,10 +280,35 @@ impl BackendFile for RealFile {
         self.reactor.submit(self.transfer(TransferKind::Write, part), Some(pass))
     }
 
+    fn write_at_once(&self, bytes: &[u8], offset_bytes: u64) -> Option<io::Result<usize>> {
+        let began = now();
+        let began_ns = began.duration_since(self.started).as_nanos() as u64;
+        // A write may wait for a sync of the same file.
+        let is_synced_now = Rc::strong_count(&self.syncs) > 1;
+        if is_synced_now
+            || self.direct_read_unit_bytes.is_some()
+            || !self.cached_writes.may_begin(bytes.len(), began_ns)
+        {
+            return None;
+        }
+        let sleeps = calls::thread_sleeps();
+        let moved = self.write_now(bytes, offset_bytes);
+        let took_ns = now().duration_since(began).as_nanos() as u64;
+        if CachedWrites::is_slow(took_ns) && calls::thread_sleeps() != sleeps {
+            self.cached_writes.blocked(began_ns + took_ns, took_ns);
+        }
+        moved
+    }
+
     fn sync_data(&self) -> Op<io::Result<()>> {
         let nothing = Part { buf: IoBuf::new(), at: 0, len: 0, offset_bytes: 0 };
         let synced = self.reactor.submit(self.transfer(TransferKind::SyncData, nothing), None);
-        Box::pin(async move { synced.await.1.map(drop) })
+        let under_way = Rc::clone(&self.syncs);
+        Box::pin(async move {
+            let synced = synced.await.1.map(drop);
+            drop(under_way);
+            synced
+        })
     }
 
     fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Op<io::Result<()>> {

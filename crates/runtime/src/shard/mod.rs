@@ -14,6 +14,7 @@ pub(crate) mod net;
 pub(crate) mod queue;
 pub(crate) mod remote;
 pub(crate) mod reply;
+pub(crate) mod settling;
 pub(crate) mod stream;
 pub(crate) mod timer;
 
@@ -42,6 +43,7 @@ use crate::shard::net::Net;
 use crate::shard::queue::{LocalQueue, Message, RemoteCall, Runnable, TaskInfo};
 use crate::shard::remote::Remote;
 use crate::shard::reply::{Reply, ShardGone, reply};
+use crate::shard::settling::{Settling, Stage};
 use crate::shard::timer::{Sleep, Timers};
 use crate::stall::{Stall, StallDetector, StallOptions};
 use crate::stats::{GroupStats, IoCounters, IoStats, ShardStats, StatsCell};
@@ -61,6 +63,7 @@ struct Inner {
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     messages: RefCell<Vec<Message>>,
     io_gate: Rc<IoGate>,
+    settling: Settling,
     stalls: StallDetector,
     running: Cell<CpuGroup>,
     /// Whether a thread may block on replies. False in a simulated world, which runs on that thread.
@@ -101,6 +104,7 @@ impl Shard {
             locals: RefCell::default(),
             messages: RefCell::default(),
             io_gate,
+            settling: Settling::default(),
             stalls: StallDetector::new(stalls),
             running: Cell::new(CpuGroup::Background),
             may_block,
@@ -187,6 +191,11 @@ impl Shard {
             context.waker().wake_by_ref();
             Poll::Pending
         })
+    }
+
+    /// Resolves when the requests that are ready have run, as far as one turn lets them: see [`Stage`].
+    pub async fn settled(&self, stage: Stage) {
+        self.0.settling.of(stage).next().await;
     }
 
     /// True once the current turn has used its time quota, or I/O has completed during a long poll. The task
@@ -375,6 +384,7 @@ impl Shard {
     pub(crate) fn begin_turn(&self, now_ns: u64) -> usize {
         self.0.queue.set_now_ns(now_ns);
         self.follow_groups();
+        self.0.settling.wake_all();
         let mut done = 0;
         if self.0.timers.next_deadline_us().is_some() {
             done += self.0.timers.fire(now_ns / 1000);
@@ -403,8 +413,17 @@ impl Shard {
     /// Polls a ready task of the group that is next, and calls `after` before the time of the task is taken;
     /// `None` if no task is ready.
     pub(crate) fn run_next(&self, after: impl FnOnce()) -> Option<Ran> {
+        while self.0.settling.is_awaited() && !self.0.queue.has_foreground() {
+            self.0.settling.wake_next();
+        }
         let runnable = self.0.queue.pop_next()?;
         Some(self.run(runnable, after))
+    }
+
+    /// Wakes the tasks of the next stage, as [`Self::run_next`] does, for a caller that chooses the tasks.
+    /// False if none waits.
+    pub(crate) fn settle(&self) -> bool {
+        self.0.settling.wake_next()
     }
 
     /// Polls the ready task at `place`, and calls `after` before the time of the task is taken.
