@@ -171,14 +171,20 @@ impl Shard {
         JoinHandle { task, not_send: PhantomData }
     }
 
+    /// The time that was read before the current poll of a task, on the clock of [`Self::now_us`]. Costs no
+    /// reading of the clock.
+    pub fn poll_began_us(&self) -> u64 {
+        self.0.queue.now_ns() / 1000
+    }
+
     /// Resolves after `us` microseconds, not before.
     pub fn sleep_us(&self, us: u64) -> impl Future<Output = ()> + 'static {
-        Sleep {
-            timers: Rc::clone(&self.0.timers),
-            backend: Rc::clone(&self.0.backend),
-            deadline_us: self.now_us().saturating_add(us),
-            key: None,
-        }
+        self.sleep_until_us(self.now_us().saturating_add(us))
+    }
+
+    /// Resolves at `deadline_us` on the clock of [`Self::now_us`], not before.
+    pub fn sleep_until_us(&self, deadline_us: u64) -> impl Future<Output = ()> + 'static {
+        Sleep { timers: Rc::clone(&self.0.timers), queue: Rc::clone(&self.0.queue), deadline_us, key: None }
     }
 
     /// Yields to the other ready tasks of this shard.
