@@ -17,6 +17,7 @@ use mimalloc::MiMalloc;
 use server::cql_server;
 use server::serve::{self, ServeArguments};
 use shell::ShellCommand;
+use stress::StressCommand;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -52,6 +53,8 @@ enum Command {
     Shell(ShellCommand),
     #[command(subcommand)]
     Sstable(SSTableCommand),
+    // The groups of options of cassandra-stress have one dash.
+    Stress(StressCommand),
     /// Checks machine and configuration before production, for the node that `messina serve` would start with
     /// these arguments.
     #[command(args_override_self = true)]
@@ -120,6 +123,7 @@ fn main() -> ExitCode {
         Some(Command::Lab(command)) => command.run(),
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Sstable(command)) => return command.run(),
+        Some(Command::Stress(command)) => command.run(),
         Some(Command::Completion { shell }) => {
             let mut text = vec![];
             clap_complete::generate(shell, &mut Arguments::command(), "messina", &mut text);

@@ -9,7 +9,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use protocol::CqlError;
 use protocol::client::{RequestHead, ResponseMessage, write_request};
@@ -17,6 +17,8 @@ use protocol::{
     BODY_BYTES_MAX_DEFAULT, EVENT_STREAM, EventType, Inbound, Outbound, ProtocolVersion, Request, Response,
     Side, Startup,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustls::{ClientConnection, StreamOwned};
 
 use super::failure::Failure;
@@ -91,6 +93,8 @@ pub struct Connection {
     timeout: Duration,
     schema_changed: bool,
     is_logged_in: bool,
+    /// Whether [`Self::answer_until`] was called.
+    is_nonblocking: bool,
     /// Such as `127.0.0.1:9042`; for error messages.
     address: String,
 }
@@ -167,6 +171,7 @@ impl Connection {
             timeout: target.request_timeout,
             schema_changed: false,
             is_logged_in: false,
+            is_nonblocking: false,
             address,
         })
     }
@@ -294,6 +299,19 @@ impl Connection {
     pub fn answer(&mut self) -> Result<(i16, Result<ResponseMessage, CqlError>), Failure> {
         self.send()?;
         loop {
+            match self.received()? {
+                Some(answer) => return Ok(answer),
+                None => self.receive()?,
+            }
+        }
+    }
+
+    /// The next answer among the bytes that have arrived; reads nothing.
+    ///
+    /// # Errors
+    /// [`Failure::Connection`]: the bytes are no answer.
+    pub fn received(&mut self) -> Result<Option<(i16, Result<ResponseMessage, CqlError>)>, Failure> {
+        loop {
             match self.inbound.next() {
                 Ok(Some(envelope)) => {
                     let stream = envelope.header.stream;
@@ -303,12 +321,12 @@ impl Connection {
                         self.schema_changed |= matches!(message.response, Response::Event(_));
                         continue;
                     }
-                    return Ok(match message.response {
+                    return Ok(Some(match message.response {
                         Response::Error(error) => (stream, Err(error)),
                         _ => (stream, Ok(message)),
-                    });
+                    }));
                 }
-                Ok(None) => self.receive()?,
+                Ok(None) => return Ok(None),
                 Err(error) => {
                     return Err(Failure::Connection(format!("{}: {}", self.address, error.error)));
                 }
@@ -316,16 +334,77 @@ impl Connection {
         }
     }
 
+    /// As [`Self::answer`], but waits until `deadline` at most. From the first call on the socket does not
+    /// block, so that a wait is exact to some 50 us; timeouts of a socket are exact to some milliseconds.
+    ///
+    /// # Errors
+    /// As [`Self::answer`], without [`Failure::Timeout`].
+    pub fn answer_until(
+        &mut self,
+        deadline: Instant,
+    ) -> Result<Option<(i16, Result<ResponseMessage, CqlError>)>, Failure> {
+        if !self.is_nonblocking {
+            let set = self.tcp().set_nonblocking(true);
+            set.map_err(|error| self.broken(&error))?;
+            self.is_nonblocking = true;
+        }
+        self.send()?;
+        loop {
+            if let Some(answer) = self.received()? {
+                return Ok(Some(answer));
+            }
+            match self.receive() {
+                Ok(()) => {}
+                Err(Failure::Timeout { .. }) if !self.wait(PollFlags::IN, deadline)? => return Ok(None),
+                Err(Failure::Timeout { .. }) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Waits until the socket is ready for `events`; false: not before `deadline`.
+    fn wait(&self, events: PollFlags, deadline: Instant) -> Result<bool, Failure> {
+        let left = deadline.saturating_duration_since(now());
+        let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match poll(&mut [PollFd::new(self.tcp(), events)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) if super::terminal::take_interrupted() => Err(Failure::Interrupted),
+            Err(Errno::INTR) => Ok(true),
+            Err(error) => Err(self.broken(&error.into())),
+        }
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match &self.socket {
+            Socket::Plain(stream) => stream,
+            Socket::Tls(stream) => &stream.sock,
+        }
+    }
+
     fn send(&mut self) -> Result<(), Failure> {
         loop {
             let ready = self.outbound.ready();
-            if ready.is_empty() {
-                let flushed = self.socket.flush();
-                return flushed.map_err(|error| self.broken(&error));
-            }
-            match self.socket.write(ready) {
+            let written = match ready.is_empty() {
+                true => self.socket.flush().map(|()| 0),
+                false => self.socket.write(ready),
+            };
+            match written {
+                Ok(0) if self.outbound.pending_bytes() == 0 => return Ok(()),
                 Ok(sent) => self.outbound.sent(sent),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The server may be waiting for its answers to be read before it reads on.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && self.is_nonblocking => {
+                    match self.receive() {
+                        Ok(()) => {}
+                        Err(Failure::Timeout { .. }) => {
+                            let deadline = now() + self.timeout;
+                            if !self.wait(PollFlags::IN | PollFlags::OUT, deadline)? {
+                                return Err(Failure::Timeout { after_s: self.timeout.as_secs_f64() });
+                            }
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
                 Err(error) => return Err(self.broken(&error)),
             }
         }
@@ -382,6 +461,11 @@ impl Connection {
     fn unexpected(&self, response: &Response) -> Failure {
         Failure::Connection(format!("{} answered with an unexpected {response:?}", self.address))
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "waits for a server")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Formats the address as `127.0.0.1:9042` or `[::1]:9042`.

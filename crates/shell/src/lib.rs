@@ -51,18 +51,18 @@ use std::time::Duration;
 use clap::Args;
 use model::types::push_identifier;
 
-use connection::{Credentials, Target};
-use failure::Failure;
 use input::InputBuffer;
 use interpreter::Interpreter;
 use output::{Expand, Output};
 use session::Session;
-use tls::TlsClient;
 
+pub use connection::{Connection, Credentials, Target};
+pub use failure::Failure;
 pub use output::Format;
 pub use page::push_page;
 pub use style::Style;
 pub use table::{Cell, write_table};
+pub use tls::TlsClient;
 
 const EXIT_NO_CONNECTION: u8 = 1;
 const EXIT_STATEMENT_FAILED: u8 = 2;

@@ -19,4 +19,5 @@ mod service;
 mod snapshots;
 mod sstables;
 mod stock;
+mod stress;
 mod system_tables;
