@@ -1,5 +1,7 @@
 //! What an administrator's system sees of the node: systemd's messages, modes of files, `messina doctor`.
 
+#![allow(clippy::disallowed_methods, reason = "a process outside is waited for in the real world's time")]
+
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
