@@ -92,12 +92,12 @@ pub(crate) fn write_at(fd: RawFd, bytes: &[u8], offset_bytes: u64, or_refuses: b
 }
 
 /// How often the calling thread has slept in the kernel so far.
-pub(crate) fn thread_sleeps() -> i64 {
+pub(crate) fn thread_sleeps() -> libc::c_long {
     // SAFETY: all zeros is a valid `rusage`.
     let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
     // SAFETY: `usage` is an owned structure to be filled.
     let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
-    if result == 0 { i64::from(usage.ru_nvcsw) } else { 0 }
+    if result == 0 { usage.ru_nvcsw } else { 0 }
 }
 
 pub(crate) fn allocate(fd: RawFd, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {

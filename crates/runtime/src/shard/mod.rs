@@ -92,11 +92,12 @@ impl Shard {
     ) -> Self {
         let io_gate = Rc::new(IoGate::new(IoQueue::new(disk), Rc::clone(&queue)));
         let (stats, timers) = (Rc::new(StatsCell::default()), Rc::new(Timers::default()));
+        let net = Net::new(Rc::clone(&backend), Rc::clone(&timers), Rc::clone(&queue), Rc::clone(&stats));
         Self(Rc::new(Inner {
             id,
             queue,
+            net,
             files: Files::new(Rc::clone(&backend), Rc::clone(&io_gate)),
-            net: Net::new(Rc::clone(&backend), Rc::clone(&timers), Rc::clone(&stats)),
             timers,
             backend,
             stats,

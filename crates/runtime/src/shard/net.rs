@@ -20,6 +20,7 @@ use std::rc::Rc;
 
 use crate::net_error::NetError;
 use crate::shard::backend::{Backend, BackendListener, End};
+use crate::shard::queue::LocalQueue;
 use crate::shard::stream::Stream;
 use crate::shard::timer::{Sleep, Timers};
 use crate::stats::StatsCell;
@@ -51,12 +52,18 @@ impl Default for ListenOptions {
 pub struct Net {
     backend: Rc<dyn Backend>,
     timers: Rc<Timers>,
+    queue: Rc<LocalQueue>,
     stats: Rc<StatsCell>,
 }
 
 impl Net {
-    pub(crate) fn new(backend: Rc<dyn Backend>, timers: Rc<Timers>, stats: Rc<StatsCell>) -> Self {
-        Self { backend, timers, stats }
+    pub(crate) fn new(
+        backend: Rc<dyn Backend>,
+        timers: Rc<Timers>,
+        queue: Rc<LocalQueue>,
+        stats: Rc<StatsCell>,
+    ) -> Self {
+        Self { backend, timers, queue, stats }
     }
 
     /// Listens on `addr`. Port 0 lets the system choose a port ([`Listener::local_addr`]).
@@ -90,7 +97,7 @@ impl Net {
     fn pause(&self) -> Sleep {
         Sleep {
             timers: Rc::clone(&self.timers),
-            backend: Rc::clone(&self.backend),
+            queue: Rc::clone(&self.queue),
             deadline_us: self.backend.now_us().saturating_add(ACCEPT_PAUSE_US),
             key: None,
         }
