@@ -72,6 +72,9 @@ class World:
         for column in columns:
             if not column.of.key:
                 column.of = INT
+            # Cassandra stores bound sets and maps of descending columns in the order in which the client sends them.
+            if isinstance(column.of, Collection) and column.of.kind != "list":
+                column.descending = False
         if clustering:
             columns += [Column(f"s{at}", values.random_type(rng, self.udts), "static") for at in range(rng.choice([0, 0, 1, 2]))]
         columns += [Column(f"v{at}", values.random_type(rng, self.udts), "regular") for at in range(rng.choice([1, 2, 3, 5]))]

@@ -14,7 +14,7 @@ use syntax::BatchKind;
 
 use super::batch::{self, SizedWrite};
 use super::change::Change;
-use super::condition::BoundCondition;
+use super::condition::{self, BoundCondition};
 use super::edit::{CounterNode, EditKind};
 use super::list_path::ListPaths;
 use super::plan::ModifyPlan;
@@ -285,7 +285,7 @@ impl<C: Coordinator> Request<'_, C> {
         let decide: Decide = {
             let (schema, conditions) = (schema.clone(), conditions.clone());
             Box::new(move |page, locked_us| {
-                if conditions.iter().all(|condition| condition.holds(&schema, page)) {
+                if condition::all_hold(&conditions, &schema, page)? {
                     let mut decided = resolve(write, page, node)?;
                     for mutation in decided.iter_mut().flatten() {
                         make_youngest(mutation, drawn_us, page, locked_us);
@@ -296,7 +296,7 @@ impl<C: Coordinator> Request<'_, C> {
             })
         };
         let page = self.coordinator.read_modify_write(command, decide).await?;
-        let applied = conditions.iter().all(|condition| condition.holds(&schema, &page));
+        let applied = condition::all_hold(&conditions, &schema, &page)?;
         Ok(Outcome::Rows(if applied { reply.applied() } else { reply.refused(&conditions, &page) }))
     }
 }

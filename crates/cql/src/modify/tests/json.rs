@@ -48,7 +48,7 @@ fn texts_stand_in_batches_beside_other_values() {
     let plan = db.plan(batch).expect("a plan");
     let markers: Vec<&str> = plan.markers().iter().map(|marker| marker.name.as_str()).collect();
     assert_eq!(markers, ["[json]", "v", "[json]"]);
-    assert_eq!(plan.partition_markers(), None, "clients cannot tell the partition");
+    assert_eq!(plan.partition_key_markers(), [], "clients cannot tell the partition");
 
     let first = db.plan("INSERT INTO t JSON ?").expect("a plan");
     let second = db.plan("INSERT INTO t (k, c, v) VALUES (?, 9, 9)").expect("a plan");
