@@ -102,9 +102,7 @@ sigkill() { # kills a server under every kind of write 50 times, the engine alon
 }
 
 fuzz_seeds() { # each fuzz target for 5 CPU seconds from its seeds, with AddressSanitizer (more: fuzz/run.sh --seconds N)
-    # functions: its first campaign with libFuzzer is run by hand (docs/campaigns.md); `tests` runs it on its seeds.
-    # shellcheck disable=SC2046
-    fuzz/run.sh --seconds 5 $(fuzz/run.sh --list | grep -vx functions)
+    fuzz/run.sh --seconds 5
 }
 
 peers_harness() { # tests the peer tests: SSTables of Cassandra pass, damaged ones fail

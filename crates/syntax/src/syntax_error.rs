@@ -14,6 +14,8 @@ const TOKENS_BEFORE: usize = 10;
 const TOKENS_AFTER: usize = 2;
 /// Maximum length of an excerpt of the text, in characters.
 const EXCERPT_CHARS: usize = 60;
+/// Maximum length of a message without a position, in characters.
+const MESSAGE_CHARS: usize = 200;
 
 /// Returns the error `message` for a token, with its position and the surrounding words.
 pub(super) fn at_token(text: &str, token: Token, message: &str) -> CqlError {
@@ -29,6 +31,15 @@ fn located(text: &str, token: Token, message: &str) -> String {
 pub(super) fn at_span(text: &str, span: Span, message: &str) -> CqlError {
     let (line, column) = line_and_column(text, span.start as usize);
     CqlError::Syntax(format!("line {line}:{column} {message}"))
+}
+
+/// Returns the error `message`, which may contain a name of any length, without a position.
+pub(super) fn without_position(message: &str) -> CqlError {
+    let cut = message.char_indices().nth(MESSAGE_CHARS).map_or(message.len(), |(at, _)| at);
+    CqlError::Syntax(match cut < message.len() {
+        true => format!("{}...", &message[..cut]),
+        false => message.to_string(),
+    })
 }
 
 /// Returns the error for a token that is not accepted here.

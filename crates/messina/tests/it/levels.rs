@@ -193,7 +193,7 @@ fn too_much_is_refused_or_delayed_by_workload() {
         admin.run(&format!("ATTACH SERVICE LEVEL {role} TO {role}"));
     }
     let text = "SELECT count(v) FROM ks.t WHERE k = 1";
-    let flood = |role: &str| {
+    let flood = |role: &str, seconds: f64| {
         let mut client = Client::log_in_at(server.cql_port, role, "p");
         // Measures the rate of the level.
         let (began, mut a_second) = (Instant::now(), 0.0);
@@ -201,7 +201,7 @@ fn too_much_is_refused_or_delayed_by_workload() {
             client.query(text);
             a_second += 2.5;
         }
-        let requests = (a_second * 3.0_f64).clamp(500.0, 30_000.0) as i16 / CONNECTIONS * CONNECTIONS;
+        let requests = (a_second * seconds).clamp(500.0, 30_000.0) as i16 / CONNECTIONS * CONNECTIONS;
         // One connection may have 1024 requests in flight, which may be less than half a second's work.
         let mut clients = vec![client];
         clients.extend((1..CONNECTIONS).map(|_| Client::log_in_at(server.cql_port, role, "p")));
@@ -233,13 +233,17 @@ fn too_much_is_refused_or_delayed_by_workload() {
         (requests as u64, rows, refused, late, under_way_max)
     };
     let delayed = |role: &str| counted(&server, "messina_transport_requests_delayed_total", role);
-    let (_, rows, refused, late, _) = flood("web");
+    let (_, rows, refused, late, _) = flood("web", 3.0);
     assert!(rows > 0 && refused > 0, "{rows} rows, {refused} refused, {late} late");
     assert_eq!(delayed("web"), 0);
-    let (requests, rows, refused_batch, late, under_way_max) = flood("olap");
-    assert_eq!((rows, refused_batch, late), (requests, 0, 0));
-    // Half a second's work is admitted; the remaining requests stay in the socket.
-    assert!(delayed("olap") > 0 && under_way_max < requests * 2 / 3, "{under_way_max} of {requests}");
+    // Half a second's work is admitted; the remaining requests stay in the socket. A rate that was measured while
+    // other processes used the cores is too low, and three seconds of it may be less than is admitted.
+    let was_delayed = [3.0, 12.0, 48.0].into_iter().any(|seconds| {
+        let (requests, rows, refused_batch, late, under_way_max) = flood("olap", seconds);
+        assert_eq!((rows, refused_batch, late), (requests, 0, 0));
+        delayed("olap") > 0 && under_way_max < requests * 2 / 3
+    });
+    assert!(was_delayed);
     assert_eq!(counted(&server, "scylla_transport_requests_shed", "web"), refused);
     assert_eq!(counted(&server, "scylla_transport_requests_shed", "olap"), 0);
     assert!(server.stop().0.success());

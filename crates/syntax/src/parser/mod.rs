@@ -42,7 +42,7 @@ pub const MAX_DEPTH: usize = 100;
 /// Parses one statement, with or without a final `;`.
 ///
 /// Errors: [`CqlError::Syntax`]. Its message begins with `line L:C` (lines from 1, columns from 0 in
-/// characters) and quotes the text around this position.
+/// characters) and quotes the text around this position; a few messages are Cassandra's, which have no position.
 pub fn parse(text: &str) -> Result<Parsed, CqlError> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("line 1:0 a statement of {} bytes; 4 GiB is the limit", text.len());
@@ -169,13 +169,14 @@ impl<'a> Parser<'a> {
         Err(self.unexpected(Problem::NoneOf(what)))
     }
 
-    /// Returns the error `message` for a position in the text.
-    #[cold]
     /// The error of a rule that Cassandra checks after it has parsed the statement: its text has no position.
+    #[cold]
     pub(super) fn refuse<T>(&self, message: &str) -> Result<T> {
-        Err(self.error(|_| CqlError::Syntax(message.to_string())))
+        Err(self.error(|_| syntax_error::without_position(message)))
     }
 
+    /// Returns the error `message` for a position in the text.
+    #[cold]
     pub(super) fn error_at<T>(&self, span: Span, message: &str) -> Result<T> {
         Err(self.error(|text| syntax_error::at_span(text, span, message)))
     }
