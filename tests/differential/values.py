@@ -292,4 +292,7 @@ def random_type(rng, udts, for_key=False):
         return Vector(INT if rng.random() < 0.3 else SIMPLE[8], rng.choice([1, 2, 3]))
     if kind == "duration" and not for_key:
         return DURATION
-    return Tuple([simple() for _ in range(rng.choice([1, 2, 3]))])
+    parts = [simple() for _ in range(rng.choice([1, 2, 3]))]
+    if rng.random() < 0.2:
+        parts[0] = Collection(rng.choice(["list", "set"]), [simple()], True) if rng.random() < 0.6 or not udts else Udt(*rng.choice(udts), True)
+    return Tuple(parts)

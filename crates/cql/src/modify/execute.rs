@@ -13,7 +13,7 @@ use reader::{Page, ReadCommand};
 use syntax::BatchKind;
 
 use super::batch::{self, SizedWrite};
-use super::change::Change;
+use super::change::{Change, Verb};
 use super::condition::{self, BoundCondition};
 use super::edit::{CounterNode, EditKind};
 use super::list_path::ListPaths;
@@ -202,8 +202,9 @@ impl<C: Coordinator> Request<'_, C> {
                 if let Rows::Keys(keys) = change.target.rows(&change.schema, &env)?
                     && keys.len() > 1
                 {
+                    let what = if change.verb == Verb::Delete { "deletions" } else { "updates" };
                     return invalid!(
-                        "IN on the clustering key columns is not supported with conditional updates"
+                        "IN on the clustering key columns is not supported with conditional {what}"
                     );
                 }
             }

@@ -1,7 +1,7 @@
 //! Terms and relations as Cassandra shows them in errors: operators as calls, markers without names, null in
 //! capitals. Source: `getText` of Cassandra 5.0's terms.
 
-use syntax::{ArithmeticOp, InValues, Relation, Term};
+use syntax::{ArithmeticOp, InValues, LiteralKind, Relation, Term};
 
 /// The text of a term.
 pub fn of_term(term: &Term) -> String {
@@ -33,6 +33,8 @@ pub fn of_term(term: &Term) -> String {
             format!("system.\"{name}\"({}, {})", of_term(left), of_term(right))
         }
         Term::Negate { term, .. } => format!("system.\"_negate\"({})", of_term(term)),
+        // Without the second of two quotes.
+        Term::Literal(literal) if literal.kind == LiteralKind::String => format!("'{}'", literal.text),
         Term::Literal(literal) => literal.to_string(),
     }
 }

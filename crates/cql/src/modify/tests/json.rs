@@ -106,7 +106,7 @@ fn a_function_reads_a_value_of_the_type_that_is_wanted() {
     assert_eq!(db.dump("t"), ["1/2: l=[1, 2] m={'a': 1} u={street: null, number: 3}"]);
     assert_eq!(
         db.refusal("INSERT INTO t (k, c) VALUES (1, fromJson('true'))"),
-        "execution of 'system.fromjson[text]' failed: Expected an int value, but got a Boolean: true"
+        "org.apache.cassandra.serializers.MarshalException: Expected an int value, but got a Boolean: true"
     );
     db.all(&["INSERT INTO t (k, c, w) VALUES (2, 1, toJson([1, 2]))"]);
     assert_eq!(db.dump("t")[1], "2/1: w='[1, 2]'");
