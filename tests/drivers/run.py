@@ -36,6 +36,7 @@ def runs(contact, shard_aware_port, profile):
     commands["python-scylla"] = lambda: [setup.python("scylla"), HERE / "python" / "check.py", "--contact", contact, "--protocol", 4, "--compression", "lz4", *aware]
     commands["cqlsh"] = lambda: [sys.executable, HERE / "cqlsh_checks.py", contact, *setup.cqlsh()]
     if profile:
+        commands["copy"] = lambda: [sys.executable, HERE / "copy_checks.py", contact, nodes.build_messina(profile), *setup.cqlsh()]
         commands["login"] = lambda: [setup.python("cassandra"), HERE / "python" / "login.py", profile, *setup.cqlsh()]
     for protocol, compression in [("V3", "none"), ("V4", "snappy"), ("V5", "lz4")]:
         commands[f"java-{protocol.lower()}-{compression}"] = lambda p=protocol, c=compression: [*setup.java(), "check", contact, p, c]

@@ -17,6 +17,7 @@ use mimalloc::MiMalloc;
 use server::cql_server;
 use server::serve::{self, ServeArguments};
 use shell::ShellCommand;
+use stress::StressCommand;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -52,6 +53,12 @@ enum Command {
     Shell(ShellCommand),
     #[command(subcommand)]
     Sstable(SSTableCommand),
+    // The groups of options of cassandra-stress have one dash.
+    Stress(StressCommand),
+    /// Checks machine and configuration before production, for the node that `messina serve` would start with
+    /// these arguments.
+    #[command(args_override_self = true)]
+    Doctor(ServeArguments),
     /// Writes completions of the command line for a shell to standard output.
     Completion {
         /// The shell
@@ -104,11 +111,19 @@ fn main() -> ExitCode {
     let done: Result<(), Box<dyn Error + Send + Sync>> = match arguments.command {
         None => serve::run(&arguments.serve, cql_server::start).map_err(Into::into),
         Some(Command::Serve(serve)) => serve::run(&serve, cql_server::start).map_err(Into::into),
+        Some(Command::Doctor(serve)) => match serve::doctor(&serve) {
+            Ok((report, is_ready)) => {
+                print(report.as_bytes());
+                return if is_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+            }
+            Err(error) => Err(error.into()),
+        },
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
         Some(Command::Iotune(arguments)) => arguments.run(),
         Some(Command::Lab(command)) => command.run(),
         Some(Command::Shell(command)) => return command.run(),
         Some(Command::Sstable(command)) => return command.run(),
+        Some(Command::Stress(command)) => command.run(),
         Some(Command::Completion { shell }) => {
             let mut text = vec![];
             clap_complete::generate(shell, &mut Arguments::command(), "messina", &mut text);

@@ -21,8 +21,21 @@ impl Event {
     /// Signals an occurrence: all waiting tasks are woken.
     pub fn signal(&self) {
         self.count.set(self.count.get() + 1);
-        let waiting = self.waiting.take();
-        waiting.into_iter().for_each(Waker::wake);
+        if self.waiting.borrow().is_empty() {
+            return;
+        }
+        let mut waiting = self.waiting.take();
+        waiting.drain(..).for_each(Waker::wake);
+        // The allocation is reused, unless a task has waited again meanwhile.
+        let mut empty = self.waiting.borrow_mut();
+        if empty.capacity() == 0 {
+            *empty = waiting;
+        }
+    }
+
+    /// Whether a task waits.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.waiting.borrow().is_empty()
     }
 
     /// Waits for the next occurrence after this call, even if the future is polled later.

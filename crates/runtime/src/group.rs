@@ -77,6 +77,11 @@ impl CpuGroup {
         }
     }
 
+    /// Whether clients wait for the tasks of the group.
+    pub(crate) fn is_foreground(self) -> bool {
+        matches!(self, Self::Statement | Self::CommitLog | Self::Created(_))
+    }
+
     /// Initial name and shares.
     pub(crate) fn at_start(self) -> (&'static str, u32) {
         match self {

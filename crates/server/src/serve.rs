@@ -40,7 +40,9 @@ use crate::logging;
 use crate::managed_node::{ManagedNode, NodeConfig};
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
+use crate::production::{self, Facts, Weight};
 use crate::serve_error::ServeError;
+use crate::service_manager::ServiceManager;
 use crate::start_log;
 use crate::start_time::StartTime;
 
@@ -139,6 +141,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     let began = StartTime::now();
     let loaded = config::load(arguments.config.as_deref(), arguments.settings()?)
         .map_err(|errors| ServeError(errors.to_string()))?;
+    let facts = Facts::measure(&loaded.config);
     let mut shown = loaded.config.clone();
     // Without `..`: an unused part does not compile; see `config::parts`.
     let Config {
@@ -176,6 +179,11 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         }
     }
     raise_open_files();
+    if let Some(line) = production::line(&production::findings(&facts)) {
+        info!(target: "init", "{line}");
+    }
+    // SAFETY: the call takes and returns a number. Files of the node are for its user alone.
+    unsafe { libc::umask(0o077) };
     // SAFETY: installs no handler of this program. Closing the terminal while the node opens its directory
     // does not end it.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
@@ -210,7 +218,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         range_timeout_us: timeouts.range_ms.saturating_mul(1000),
         attachments,
     };
-    let engine = open(options.options(), shards, io_properties_file.as_deref())?;
+    let manager = ServiceManager::new(&config::service_variables(), std::process::id());
+    let engine = open(options.options(), shards, io_properties_file.as_deref(), &manager)?;
     let resident =
         memory_governor::start(&engine, memory_bytes).map_err(|error| ServeError(error.to_string()))?;
     let config = NodeConfig {
@@ -244,12 +253,26 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         .map_err(|error| ServeError(format!("cannot start the admin thread: {error}")))?
         .block_on(async {
             tokio::spawn(memory_governor::watch(resident));
-            serve(&node, api, metrics, guards, memory_dir.as_ref(), began).await
+            serve(&node, api, metrics, guards, &Outside { memory_dir: memory_dir.as_ref(), manager, began })
+                .await
         });
     // Dropping the last owner stops the shards.
     drop(node);
     info!(target: "init", "stopped");
     served
+}
+
+/// `messina doctor`: the checks before production for the node that these arguments would start. Returns the
+/// report, and whether it has no problem.
+///
+/// # Errors
+/// The configuration is wrong.
+pub fn doctor(arguments: &ServeArguments) -> Result<(String, bool), ServeError> {
+    let loaded = config::load(arguments.config.as_deref(), arguments.settings()?)
+        .map_err(|errors| ServeError(errors.to_string()))?;
+    let found = production::findings(&Facts::measure(&loaded.config));
+    let report: String = found.iter().map(|finding| format!("{finding}\n")).collect();
+    Ok((report, found.iter().all(|finding| finding.weight < Weight::Problem)))
 }
 
 /// Raises the limit of open files and connections to the allowed maximum; shells set a low limit by default.
@@ -331,6 +354,7 @@ fn open(
     options: EngineOptions,
     mut shards: ShardOptions,
     io_properties_file: Option<&Path>,
+    manager: &ServiceManager,
 ) -> Result<Engine, ServeError> {
     if let Some(path) = io_properties_file {
         shards.disk.model = disk_model::in_file(path, &options.data_dir).map_err(ServeError)?;
@@ -356,7 +380,7 @@ fn open(
     }
     let (dir, segment_bytes) = (options.data_dir.clone(), options.commitlog_segment_bytes);
     let progress = options.progress.clone();
-    let engine = start_log::while_opening(progress, || Engine::open_with(options, shards))
+    let engine = start_log::while_opening(progress, manager, || Engine::open_with(options, shards))
         .map_err(|error| open_error(&dir, segment_bytes, &error))?;
     info!(target: "engine", "I/O by {}", engine.backend());
     report(engine.open_report());
@@ -479,15 +503,22 @@ fn report(report: &OpenReport) {
     }
 }
 
+/// What surrounds the node.
+struct Outside<'a> {
+    memory_dir: Option<&'a MemoryDir>,
+    manager: ServiceManager,
+    began: StartTime,
+}
+
 /// From the first answer of the admin API to the end of the drain.
 async fn serve(
     node: &Arc<ManagedNode>,
     api: TcpListener,
     metrics: Option<TcpListener>,
     guards: Guards,
-    memory_dir: Option<&MemoryDir>,
-    began: StartTime,
+    outside: &Outside<'_>,
 ) -> Result<(), ServeError> {
+    let Outside { memory_dir, manager, began } = outside;
     let failed = |what: &str, error: std::io::Error| ServeError(format!("cannot {what}: {error}"));
     let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed("take signals", error))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| failed("take signals", error))?;
@@ -498,6 +529,8 @@ async fn serve(
         start_server("Prometheus metrics", metrics, admin::metrics_router(node.clone(), guards.metrics))?;
     }
     info!(target: "init", "initialization completed in {} ms", began.uptime().as_millis());
+    manager.ready(&format!("serving clients on {}", node.config.address));
+    manager.watch(&node.engine);
     let mut gone = watch_shards(&node.engine);
     disk_watch::start(&node.engine, &node.config.data_dir);
     let reloading = node.clone();
@@ -515,11 +548,12 @@ async fn serve(
         ))),
     };
     info!(target: "init", "{name}: stopping; a second signal stops at once");
+    let told = manager.stopping("flushing memtables");
     let draining = tokio::spawn({
         let node = node.clone();
         async move { node.drain().await }
     });
-    tokio::select! {
+    let ended = tokio::select! {
         drained = draining => match drained {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(ServeError(format!("not all memtables could be flushed; their writes are in the commit log: \
@@ -533,7 +567,9 @@ async fn serve(
             }
             std::process::exit(1);
         }
-    }
+    };
+    told.abort();
+    ended
 }
 
 fn start_server(what: &str, listener: TcpListener, router: axum::Router) -> Result<(), ServeError> {

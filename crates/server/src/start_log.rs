@@ -1,4 +1,4 @@
-//! Logs the progress of a long start every few seconds.
+//! Logs the progress of a long start every few seconds, and tells it to the service manager.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -7,15 +7,23 @@ use std::time::Duration;
 use engine::progress::{StartProgress, StartStage};
 use log::info;
 
+use crate::service_manager::ServiceManager;
+
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Runs `open` on this thread while another thread logs its progress.
-pub fn while_opening<T>(progress: Arc<StartProgress>, open: impl FnOnce() -> T) -> T {
+pub fn while_opening<T>(
+    progress: Arc<StartProgress>,
+    manager: &ServiceManager,
+    open: impl FnOnce() -> T,
+) -> T {
     let (ended, wait) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while wait.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                info!(target: "engine", "{}", line(progress.stage(), progress.replayed()));
+                let line = line(progress.stage(), progress.replayed());
+                manager.starting(&line);
+                info!(target: "engine", "{line}");
             }
         });
         let opened = open();

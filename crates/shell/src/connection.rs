@@ -1,14 +1,15 @@
-//! A blocking connection to a server, with one request in flight.
+//! A blocking connection to a server.
 //!
 //! 1. [`Connection::open`] tries the newest version of the protocol first and older ones if the server
 //!    refuses it. It also logs in.
 //! 2. [`Connection::request`] sends a request and waits for its answer. Each request has its own stream, so
 //!    that late answers to abandoned requests can be recognized and skipped.
-//! 3. Events that arrive in the meantime are recorded; see [`Connection::take_schema_changed`].
+//! 3. [`Connection::submit`] and [`Connection::answer`] do the same for several requests in flight.
+//! 4. Events that arrive in the meantime are recorded; see [`Connection::take_schema_changed`].
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use protocol::CqlError;
 use protocol::client::{RequestHead, ResponseMessage, write_request};
@@ -16,6 +17,8 @@ use protocol::{
     BODY_BYTES_MAX_DEFAULT, EVENT_STREAM, EventType, Inbound, Outbound, ProtocolVersion, Request, Response,
     Side, Startup,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustls::{ClientConnection, StreamOwned};
 
 use super::failure::Failure;
@@ -23,6 +26,8 @@ use crate::tls::TlsClient;
 
 /// First byte of a TLS server's answer to bytes that are not TLS.
 const TLS_ALERT: u8 = 0x15;
+/// Requests of this size together are sent at once.
+const SEND_BYTES: usize = 64 << 10;
 
 /// The server's address and the login data.
 #[derive(Clone, Debug)]
@@ -88,6 +93,8 @@ pub struct Connection {
     timeout: Duration,
     schema_changed: bool,
     is_logged_in: bool,
+    /// Whether [`Self::answer_until`] was called.
+    is_nonblocking: bool,
     /// Such as `127.0.0.1:9042`; for error messages.
     address: String,
 }
@@ -96,10 +103,22 @@ impl Connection {
     /// # Errors
     /// [`Failure::Connection`], with a text on what to do; [`Failure::Refused`] for a wrong password.
     pub fn open(target: &Target) -> Result<Self, Failure> {
+        Self::open_with(target, true)
+    }
+
+    /// As [`Self::open`], without events: for connections that only load or read data.
+    ///
+    /// # Errors
+    /// The same as [`Self::open`].
+    pub fn open_without_events(target: &Target) -> Result<Self, Failure> {
+        Self::open_with(target, false)
+    }
+
+    fn open_with(target: &Target, has_events: bool) -> Result<Self, Failure> {
         let mut refusal = None;
         for &version in ProtocolVersion::ALL.iter().rev() {
             let mut connection = Self::connect(target, version)?;
-            match connection.start(target) {
+            match connection.start(target, has_events) {
                 Ok(()) => return Ok(connection),
                 Err(Failure::Refused(error @ CqlError::Protocol(_))) => refusal = Some(error),
                 Err(failure) => return Err(failure),
@@ -152,11 +171,12 @@ impl Connection {
             timeout: target.request_timeout,
             schema_changed: false,
             is_logged_in: false,
+            is_nonblocking: false,
             address,
         })
     }
 
-    fn start(&mut self, target: &Target) -> Result<(), Failure> {
+    fn start(&mut self, target: &Target, has_events: bool) -> Result<(), Failure> {
         let options = vec![
             ("CQL_VERSION", "3.0.0"),
             ("DRIVER_NAME", "messina shell"),
@@ -169,6 +189,9 @@ impl Connection {
             Response::Ready => {}
             Response::Authenticate { .. } => self.log_in(target.credentials.as_ref())?,
             other => return Err(self.unexpected(&other)),
+        }
+        if !has_events {
+            return Ok(());
         }
         let events = [EventType::SchemaChange].into_iter().collect();
         match self.request(&Request::Register { events }, false)?.response {
@@ -230,28 +253,80 @@ impl Connection {
     /// [`Failure::Refused`] for an error of the server. The connection stays usable after
     /// [`Failure::Timeout`] and [`Failure::Interrupted`], but not after [`Failure::Connection`].
     pub fn request(&mut self, request: &Request<'_>, tracing: bool) -> Result<ResponseMessage, Failure> {
+        let stream = self.append(request, tracing);
+        loop {
+            let (answers, response) = self.answer()?;
+            if answers == stream {
+                return response.map_err(Failure::Refused);
+            }
+        }
+    }
+
+    /// Puts a request into the buffer of requests to send, and returns its stream. Full buffers are sent. The
+    /// answer comes from [`Self::answer`].
+    ///
+    /// # Errors
+    /// [`Failure::Connection`] and [`Failure::Timeout`].
+    pub fn submit(&mut self, request: &Request<'_>) -> Result<i16, Failure> {
+        let stream = self.append(request, false);
+        if self.outbound.pending_bytes() >= SEND_BYTES {
+            self.send()?;
+        }
+        Ok(stream)
+    }
+
+    fn append(&mut self, request: &Request<'_>, tracing: bool) -> i16 {
         let stream = self.next_stream;
         self.next_stream = (stream + 1) % i16::MAX;
         let mut head = RequestHead::new(self.version, stream);
         head.tracing = tracing;
         self.outbound.envelope(|out| write_request(out, &head, request));
+        stream
+    }
+
+    /// Sends what is buffered.
+    ///
+    /// # Errors
+    /// [`Failure::Connection`].
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.send()
+    }
+
+    /// Sends what is buffered and waits for the next answer. Returns its stream and the answer.
+    ///
+    /// # Errors
+    /// As [`Self::request`], except for errors of the server, which are answers.
+    pub fn answer(&mut self) -> Result<(i16, Result<ResponseMessage, CqlError>), Failure> {
         self.send()?;
+        loop {
+            match self.received()? {
+                Some(answer) => return Ok(answer),
+                None => self.receive()?,
+            }
+        }
+    }
+
+    /// The next answer among the bytes that have arrived; reads nothing.
+    ///
+    /// # Errors
+    /// [`Failure::Connection`]: the bytes are no answer.
+    pub fn received(&mut self) -> Result<Option<(i16, Result<ResponseMessage, CqlError>)>, Failure> {
         loop {
             match self.inbound.next() {
                 Ok(Some(envelope)) => {
-                    let answers = envelope.header.stream;
+                    let stream = envelope.header.stream;
                     let message = ResponseMessage::decode(&envelope)
                         .map_err(|error| Failure::Connection(format!("{}: {error}", self.address)))?;
-                    if answers == EVENT_STREAM {
+                    if stream == EVENT_STREAM {
                         self.schema_changed |= matches!(message.response, Response::Event(_));
-                    } else if answers == stream {
-                        return match message.response {
-                            Response::Error(error) => Err(Failure::Refused(error)),
-                            _ => Ok(message),
-                        };
+                        continue;
                     }
+                    return Ok(Some(match message.response {
+                        Response::Error(error) => (stream, Err(error)),
+                        _ => (stream, Ok(message)),
+                    }));
                 }
-                Ok(None) => self.receive()?,
+                Ok(None) => return Ok(None),
                 Err(error) => {
                     return Err(Failure::Connection(format!("{}: {}", self.address, error.error)));
                 }
@@ -259,16 +334,77 @@ impl Connection {
         }
     }
 
+    /// As [`Self::answer`], but waits until `deadline` at most. From the first call on the socket does not
+    /// block, so that a wait is exact to some 50 us; timeouts of a socket are exact to some milliseconds.
+    ///
+    /// # Errors
+    /// As [`Self::answer`], without [`Failure::Timeout`].
+    pub fn answer_until(
+        &mut self,
+        deadline: Instant,
+    ) -> Result<Option<(i16, Result<ResponseMessage, CqlError>)>, Failure> {
+        if !self.is_nonblocking {
+            let set = self.tcp().set_nonblocking(true);
+            set.map_err(|error| self.broken(&error))?;
+            self.is_nonblocking = true;
+        }
+        self.send()?;
+        loop {
+            if let Some(answer) = self.received()? {
+                return Ok(Some(answer));
+            }
+            match self.receive() {
+                Ok(()) => {}
+                Err(Failure::Timeout { .. }) if !self.wait(PollFlags::IN, deadline)? => return Ok(None),
+                Err(Failure::Timeout { .. }) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Waits until the socket is ready for `events`; false: not before `deadline`.
+    fn wait(&self, events: PollFlags, deadline: Instant) -> Result<bool, Failure> {
+        let left = deadline.saturating_duration_since(now());
+        let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match poll(&mut [PollFd::new(self.tcp(), events)], Some(&timeout)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) if super::terminal::take_interrupted() => Err(Failure::Interrupted),
+            Err(Errno::INTR) => Ok(true),
+            Err(error) => Err(self.broken(&error.into())),
+        }
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match &self.socket {
+            Socket::Plain(stream) => stream,
+            Socket::Tls(stream) => &stream.sock,
+        }
+    }
+
     fn send(&mut self) -> Result<(), Failure> {
         loop {
             let ready = self.outbound.ready();
-            if ready.is_empty() {
-                let flushed = self.socket.flush();
-                return flushed.map_err(|error| self.broken(&error));
-            }
-            match self.socket.write(ready) {
+            let written = match ready.is_empty() {
+                true => self.socket.flush().map(|()| 0),
+                false => self.socket.write(ready),
+            };
+            match written {
+                Ok(0) if self.outbound.pending_bytes() == 0 => return Ok(()),
                 Ok(sent) => self.outbound.sent(sent),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The server may be waiting for its answers to be read before it reads on.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && self.is_nonblocking => {
+                    match self.receive() {
+                        Ok(()) => {}
+                        Err(Failure::Timeout { .. }) => {
+                            let deadline = now() + self.timeout;
+                            if !self.wait(PollFlags::IN | PollFlags::OUT, deadline)? {
+                                return Err(Failure::Timeout { after_s: self.timeout.as_secs_f64() });
+                            }
+                        }
+                        Err(failure) => return Err(failure),
+                    }
+                }
                 Err(error) => return Err(self.broken(&error)),
             }
         }
@@ -325,6 +461,11 @@ impl Connection {
     fn unexpected(&self, response: &Response) -> Failure {
         Failure::Connection(format!("{} answered with an unexpected {response:?}", self.address))
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "waits for a server")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Formats the address as `127.0.0.1:9042` or `[::1]:9042`.

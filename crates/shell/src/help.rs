@@ -119,8 +119,18 @@ Prints names, or the statements that create the objects again.",
     ("HELP", "HELP [topic]"),
 ];
 
-pub const COPY: &str = "COPY is not built in. Use cqlsh (from PyPI) for COPY FROM. To write a file:
-  messina shell --format csv -e \"SELECT * FROM keyspace.table\" > file.csv";
+const COPY: &str = "COPY table [(column, ...)] FROM 'file, pattern, ...' | STDIN [WITH option = value AND ...]
+COPY table [(column, ...)] TO 'file' | STDOUT [WITH option = value AND ...]
+
+Loads a table from CSV files, or writes it to one, as cqlsh does; with FORMAT = json an object on each line.
+
+  both   BOOLSTYLE CONFIGFILE DATETIMEFORMAT DECIMALSEP DELIMITER ENCODING ESCAPE FORMAT HEADER MAXATTEMPTS NULL
+         NUMPROCESSES QUOTE RATEFILE REPORTFREQUENCY TEXTESCAPES THOUSANDSSEP
+  FROM   CHECKPOINT CHUNKSIZE ERRFILE INGESTRATE MAXBATCHSIZE MAXINFLIGHTMESSAGES MAXINSERTERRORS MAXPARSEERRORS
+         MAXROWS REQUESTTIMEOUT SKIPCOLS SKIPROWS TTL UNSETNULLS
+  TO     BEGINTOKEN DOUBLEPRECISION ENDTOKEN FLOATPRECISION MAXOUTPUTSIZE PAGESIZE PAGETIMEOUT
+
+With CHECKPOINT = 'file', a load that was interrupted goes on when the same command is given again.";
 
 /// The topics of HELP, in no particular order.
 pub fn topics() -> impl Iterator<Item = &'static str> {

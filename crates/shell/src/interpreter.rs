@@ -19,11 +19,19 @@ use super::page::push_page;
 use super::session::Session;
 use super::style::Style;
 use super::table::{Cell, table_width, write_expanded, write_table};
-use super::{connection, help, hint, page, place, terminal, trace, value};
+use super::{connection, copy, help, hint, page, place, terminal, trace, value};
 
 /// Maximum depth of files that SOURCE other files. It stops circular references.
 const SOURCE_DEPTH_MAX: usize = 16;
 const PAGE_ROWS_DEFAULT: i32 = 100;
+
+/// The path that a user's name of a file means; `~/` is in the home directory.
+fn path_of(path: &str, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => Path::new(path).to_path_buf(),
+    }
+}
 
 /// How to continue after a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +49,13 @@ pub struct Interpreter {
     /// The directory that `~` stands for in file names.
     home: Option<PathBuf>,
     source_depth: usize,
+    /// Whether statements come from standard input, which is then no source of data.
+    pub stdin_is_script: bool,
 }
 
 impl Interpreter {
     pub fn new(session: Session, output: Output, home: Option<PathBuf>) -> Self {
-        Self { session, output, names: Rc::default(), home, source_depth: 0 }
+        Self { session, output, names: Rc::default(), home, source_depth: 0, stdin_is_script: false }
     }
 
     /// Reloads the names if the schema may have changed. If loading fails, the list is empty: names serve
@@ -127,7 +137,7 @@ impl Interpreter {
             Command::Paging(paging) => self.paging(paging)?,
             Command::Show(what) => self.show(&what)?,
             Command::Login { user, password } => self.login(user, password)?,
-            Command::Copy => return Err(Failure::Command(help::COPY.to_string())),
+            Command::Copy => self.copy(text)?,
         }
         Ok(Flow::Continue)
     }
@@ -158,6 +168,18 @@ impl Interpreter {
                 self.say("The server asks nobody for a name (AllowAllAuthenticator): LOGIN changes nothing.")
             }
         }
+    }
+
+    fn copy(&mut self, text: &str) -> Result<(), Failure> {
+        let home = self.home.clone();
+        let resolve = |path: &str| path_of(path, home.as_deref());
+        let mut place = copy::Place {
+            session: &mut self.session,
+            output: &mut self.output,
+            resolve: &resolve,
+            stdin_is_script: self.stdin_is_script,
+        };
+        copy::run(&mut place, text)
     }
 
     fn say(&mut self, text: &str) -> Result<(), Failure> {
@@ -264,10 +286,7 @@ impl Interpreter {
     }
 
     fn file(&self, path: &str) -> PathBuf {
-        match (path.strip_prefix("~/"), &self.home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => Path::new(path).to_path_buf(),
-        }
+        path_of(path, self.home.as_deref())
     }
 
     fn describe(&mut self, text: &str) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 //! | where does a statement end, what is a command | `input.rs`, `command.rs` |
 //! | how are they executed | `interpreter.rs`, `describe.rs`, `trace.rs`, `help.rs` |
 //! | how are values, tables and errors formatted | `value.rs`, `table.rs`, `page.rs`, `export.rs`, `place.rs`, `style.rs` |
+//! | how are tables loaded from files and written to them | `copy/` |
 //! | what helps while typing | `names.rs`, `complete.rs`, `highlight.rs` |
 //! | how are terminal, input and output handled | `prompt.rs`, `terminal.rs`, `output.rs` |
 //!
@@ -16,6 +17,7 @@ mod command;
 mod complete;
 mod complete_compaction;
 mod connection;
+mod copy;
 mod describe;
 mod export;
 mod failure;
@@ -49,18 +51,18 @@ use std::time::Duration;
 use clap::Args;
 use model::types::push_identifier;
 
-use connection::{Credentials, Target};
-use failure::Failure;
 use input::InputBuffer;
 use interpreter::Interpreter;
 use output::{Expand, Output};
 use session::Session;
-use tls::TlsClient;
 
+pub use connection::{Connection, Credentials, Target};
+pub use failure::Failure;
 pub use output::Format;
 pub use page::push_page;
 pub use style::Style;
 pub use table::{Cell, write_table};
+pub use tls::TlsClient;
 
 const EXIT_NO_CONNECTION: u8 = 1;
 const EXIT_STATEMENT_FAILED: u8 = 2;
@@ -175,7 +177,10 @@ impl ShellCommand {
                 shell.output.message(&greeting)?;
                 prompt::run(&mut shell, history, color)
             }
-            None => run_stdin(&mut shell, io::stdin().lock()),
+            None => {
+                shell.stdin_is_script = true;
+                run_stdin(&mut shell, io::stdin())
+            }
         }
     }
 

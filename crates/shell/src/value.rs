@@ -190,7 +190,7 @@ pub fn escape(out: &mut String, text: &str, quoted: bool) {
     }
 }
 
-fn push_float(out: &mut String, value: f64, digits: i32) {
+pub fn push_float(out: &mut String, value: f64, digits: i32) {
     if value.is_nan() {
         out.push_str("NaN");
     } else if value.is_infinite() {

@@ -4,7 +4,9 @@
 //! 1. [`CommitLog::append`] copies the entry into the current chunk and returns its position. The caller
 //!    applies the write to its memtable in the same turn, so both have the same order.
 //! 2. The writer task takes the gathered entries as one chunk, writes it and, in `batch` and `group` mode,
-//!    syncs. Entries that arrive meanwhile gather in the next chunk, so chunks grow with the load.
+//!    syncs. Entries that arrive meanwhile gather in the next chunk, so chunks grow with the load. In
+//!    `periodic` mode a chunk has the entries of a turn, and the shard's thread copies it into the page cache
+//!    itself (`File::write_through_cache_at`).
 //! 3. All tasks with entries in the chunk are then notified that their entries are durable, or of the error.
 //! 4. In `periodic` mode another task syncs at an interval. In every mode a task records in the manifest how
 //!    far segments have been synced.
@@ -23,7 +25,7 @@ use base::crc::crc32;
 use base::{LogThrottle, broken};
 use log::{debug, error};
 use model::TableId;
-use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
+use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard, Stage};
 
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES};
 use super::others::{Note, Others};
@@ -518,9 +520,13 @@ impl CommitLog {
                 }
                 more.await;
                 // Let all tasks that are about to append in this turn do so.
-                self.shard.yield_now().await;
-                if let SyncMode::Group { window_us } = self.options.sync {
-                    self.shard.sleep_us(window_us).await;
+                match self.options.sync {
+                    SyncMode::Periodic { .. } => self.shard.settled(Stage::Log).await,
+                    SyncMode::Batch => self.shard.yield_now().await,
+                    SyncMode::Group { window_us } => {
+                        self.shard.yield_now().await;
+                        self.shard.sleep_us(window_us).await;
+                    }
                 }
                 continue;
             }
@@ -557,10 +563,16 @@ impl CommitLog {
         };
         chunk.buf[..HEADER_BYTES].copy_from_slice(&header.encode(segment.id, chunk.offset_bytes));
         let end = chunk.offset_bytes + chunk.buf.len() as u64;
-        let buf = segment.file.write_at(chunk.offset_bytes, chunk.buf, IoClass::CommitLog).await?;
+        let (at, file) = (chunk.offset_bytes, &segment.file);
+        let is_periodic = matches!(self.options.sync, SyncMode::Periodic { .. });
+        let buf = if is_periodic {
+            file.write_through_cache_at(at, chunk.buf, IoClass::CommitLog).await?
+        } else {
+            file.write_at(at, chunk.buf, IoClass::CommitLog).await?
+        };
         *self.spare_buf.borrow_mut() = Some(buf);
         segment.written_bytes.set(format::next_chunk_offset(end));
-        if !matches!(self.options.sync, SyncMode::Periodic { .. }) {
+        if !is_periodic {
             self.sync_segment(&segment).await?;
         }
         if chunk.is_last {

@@ -107,13 +107,26 @@ impl Server {
         server
     }
 
+    /// As [`Self::start`], with these variables in its environment.
+    pub fn start_with(dir: &Path, more: &[&str], environment: &[(&str, &str)]) -> Self {
+        let server = Self::spawn_with(dir, more, environment);
+        server.wait_for("initialization completed in");
+        server
+    }
+
     fn spawn(dir: &Path, more: &[&str]) -> Self {
+        Self::spawn_with(dir, more, &[])
+    }
+
+    fn spawn_with(dir: &Path, more: &[&str], environment: &[(&str, &str)]) -> Self {
         let [api_port, prometheus_port, cql_port] = free_ports();
         let [api, prometheus, cql] = [api_port, prometheus_port, cql_port].map(|port| port.to_string());
         let mut arguments = vec!["--api-port", &api, "--prometheus-port", &prometheus, "--smp", "2"];
         arguments.extend(["--native-transport-port", &cql, "--set", "native_shard_aware_transport_port=0"]);
         arguments.extend(more);
-        let mut child = messina(&arguments).current_dir(dir).stderr(Stdio::piped()).spawn().unwrap();
+        let mut command = messina(&arguments);
+        command.envs(environment.iter().copied()).current_dir(dir).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let (sender, lines) = mpsc::channel();
         let stderr = BufReader::new(child.stderr.take().unwrap());

@@ -80,6 +80,26 @@ pub(crate) fn sync_data(fd: RawFd) -> io::Result<()> {
     check(unsafe { libc::fdatasync(fd) }).map(drop)
 }
 
+/// Writes to a file through the page cache. With `or_refuses`, the call fails with `WouldBlock` if it would
+/// block, or with EOPNOTSUPP if the file system cannot tell.
+pub(crate) fn write_at(fd: RawFd, bytes: &[u8], offset_bytes: u64, or_refuses: bool) -> io::Result<usize> {
+    let offset = signed(offset_bytes)?;
+    let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let flags = if or_refuses { libc::RWF_NOWAIT } else { 0 };
+    // SAFETY: the descriptor is open, and `part` describes `bytes`, which the call only reads.
+    let moved = unsafe { libc::pwritev2(fd, &raw const part, 1, offset, flags) };
+    usize::try_from(moved).map_err(|_negative| io::Error::last_os_error())
+}
+
+/// How often the calling thread has slept in the kernel so far.
+pub(crate) fn thread_sleeps() -> i64 {
+    // SAFETY: all zeros is a valid `rusage`.
+    let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
+    // SAFETY: `usage` is an owned structure to be filled.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+    if result == 0 { i64::from(usage.ru_nvcsw) } else { 0 }
+}
+
 pub(crate) fn allocate(fd: RawFd, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
     if len_bytes == 0 {
         return Ok(());

@@ -11,10 +11,12 @@
 //! `shutdown` returns the shard and the message of the panic. The other shards continue.
 
 mod aio;
+mod cached_writes;
 mod calls;
 mod cpu_time;
 mod eventfd;
 mod helpers;
+mod idle_poll;
 mod poller;
 mod reactor;
 mod run_loop;
@@ -102,8 +104,8 @@ pub struct RuntimeOptions {
     pub backend: BackendChoice,
     /// Whether each shard's thread is pinned to one of the process's cores.
     pub pin: bool,
-    /// The time in microseconds for which an idle shard polls for work before it sleeps. Waking a sleeping
-    /// shard costs tens of microseconds.
+    /// The time in microseconds for which an idle shard polls for work before it sleeps, while work arrives
+    /// that soon. Waking a sleeping shard costs tens of microseconds.
     pub idle_poll_us: u64,
     /// The longest turn of tasks in microseconds, after which I/O and messages are checked.
     pub task_quota_us: u64,
@@ -295,7 +297,7 @@ impl Shards {
         }));
         let cores = if options.pin { run_loop::allowed_cores() } else { Ok(Vec::new()) };
         let cores = cores.map_err(system("ask for the process's cores"))?;
-        let started = world::now();
+        let started_ns = world::monotonic_ns();
         let (ready, outcomes) = mpsc::channel();
         for id in 0..options.shards {
             let thread = ShardThread {
@@ -307,7 +309,7 @@ impl Shards {
                 helpers: shards.helpers.clone(),
                 core: (!cores.is_empty()).then(|| cores[id as usize % cores.len()]),
                 turn: Turn { quota_us: options.task_quota_us, idle_poll_us: options.idle_poll_us },
-                started,
+                started_ns,
                 groups: Arc::clone(&shards.groups),
                 disk: Arc::clone(&disk),
                 stalls: options.stalls.clone(),

@@ -8,7 +8,7 @@
 //! that a request that arrives meanwhile ends the next long poll.
 //!
 //! The clock is read once before the tasks and once after each of them; groups are charged by these times. An
-//! idle shard polls for work for `idle_poll_us` and then sleeps until a completion, a timer or the doorbell.
+//! idle shard polls for work for `idle_poll_us`, if that pays, and then sleeps until a completion, a timer or the doorbell.
 //! Before it sleeps, the shard declares itself asleep and checks its inbox once more (`Inbox::fall_asleep`),
 //! so no ring is missed.
 
@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iosched::Disk;
 
@@ -26,6 +26,7 @@ use super::aio::Aio;
 use super::calls::check;
 use super::eventfd::EventFd;
 use super::helpers::Helpers;
+use super::idle_poll::IdlePoll;
 use super::poller::Poller;
 use super::reactor::Reactor;
 use super::threads::Threads;
@@ -65,7 +66,8 @@ pub(crate) struct ShardThread {
     pub(crate) groups: Arc<Groups>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) stalls: StallOptions,
-    pub(crate) started: Instant,
+    /// The zero of the monotonic clock.
+    pub(crate) started_ns: u64,
 }
 
 impl ShardThread {
@@ -130,13 +132,14 @@ impl ShardThread {
             BackendKind::LinuxAio => Rc::new(Aio::new(helpers, doorbell, sockets)?),
             BackendKind::Threads => Rc::new(Threads::new(helpers, doorbell, sockets)),
         };
-        let backend = RealBackend::new(self.started, Rc::clone(&reactor), poller, self.helpers.clone())?;
+        let backend = RealBackend::new(self.started_ns, Rc::clone(&reactor), poller, self.helpers.clone())?;
         Ok((reactor, Rc::new(backend)))
     }
 
     fn turns(&self, shard: &Shard, backend: &RealBackend, reactor: &dyn Reactor) {
         let inbox = &self.inboxes[self.id as usize];
         let quota_ns = self.turn.quota_us.saturating_mul(1000);
+        let mut idle_poll = IdlePoll::default();
         while !self.stop.load(Ordering::Acquire) {
             shard.stats_cell().add(|stats| stats.turns += 1);
             let mut done = shard.handle_messages() + reactor.reap() + backend.poll_sockets();
@@ -170,16 +173,25 @@ impl ShardThread {
             shard.queue().deliver_all();
             reactor.push();
             if done == 0 {
-                self.idle(shard, backend, reactor, inbox);
+                self.idle(shard, backend, reactor, inbox, &mut idle_poll);
             }
         }
     }
 
-    fn idle(&self, shard: &Shard, backend: &RealBackend, reactor: &dyn Reactor, inbox: &Inbox) {
+    fn idle(
+        &self,
+        shard: &Shard,
+        backend: &RealBackend,
+        reactor: &dyn Reactor,
+        inbox: &Inbox,
+        idle_poll: &mut IdlePoll,
+    ) {
         let since_us = backend.now_us();
+        let poll_us = self.turn.idle_poll_us;
         let deadline_us = shard.next_deadline_us().unwrap_or(u64::MAX);
         let mut now_us = since_us;
-        while now_us < since_us + self.turn.idle_poll_us {
+        let polls_until_us = if idle_poll.pays() { since_us + poll_us } else { since_us };
+        while now_us < polls_until_us {
             if inbox.has_messages() || now_us >= deadline_us || reactor.reap() + backend.poll_sockets() > 0 {
                 break;
             }
@@ -190,6 +202,7 @@ impl ShardThread {
         // Tasks that arrive from now on are ready since this time.
         shard.queue().set_now_ns(backend.now_ns());
         if now_us >= deadline_us || shard.queue().ready_tasks() > 0 || !inbox.fall_asleep() {
+            idle_poll.was_idle(now_us - since_us, poll_us);
             return;
         }
         // The stopping thread sets the flag before it rings, so a shard that misses the flag is woken by the
@@ -199,7 +212,9 @@ impl ShardThread {
             reactor.park((deadline_us != u64::MAX).then(|| deadline_us - now_us));
         }
         inbox.awake();
-        shard.queue().set_now_ns(backend.now_ns());
+        let now_ns = backend.now_ns();
+        idle_poll.was_idle((now_ns / 1000).saturating_sub(since_us), poll_us);
+        shard.queue().set_now_ns(now_ns);
     }
 }
 

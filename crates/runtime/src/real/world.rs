@@ -11,10 +11,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::rng::Rng;
 
+use super::cached_writes::CachedWrites;
 use super::calls;
 use super::helpers::Helpers;
 use super::poller::Poller;
@@ -34,19 +35,25 @@ const LONG_POLL_NS: u64 = 50_000;
 
 /// The machine, for one shard.
 pub(crate) struct RealBackend {
-    started: Instant,
+    /// The zero of the clock.
+    started_ns: u64,
     turn_ends_ns: Cell<u64>,
     poll_began_ns: Cell<u64>,
     rng: RefCell<Rng>,
     reactor: Rc<dyn Reactor>,
     poller: Rc<Poller>,
     helpers: Helpers,
+    cached_writes: Rc<CachedWrites>,
 }
 
-/// The monotonic clock.
-#[allow(clippy::disallowed_methods, reason = "the real back end's clock is made here")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
+/// The monotonic clock in nanoseconds, from an unspecified zero. Every request reads it several times, and
+/// differences of `Instant` cost more than the reading.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes the time to the structure, which outlives it, and to nothing else.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    assert_eq!(result, 0, "Linux has a monotonic clock");
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the real back end's wall clock is read here")]
@@ -76,20 +83,21 @@ fn random_seed() -> io::Result<u64> {
 
 impl RealBackend {
     pub(crate) fn new(
-        started: Instant,
+        started_ns: u64,
         reactor: Rc<dyn Reactor>,
         poller: Rc<Poller>,
         helpers: Helpers,
     ) -> io::Result<Self> {
         let rng = RefCell::new(Rng::new(random_seed()?));
         Ok(Self {
-            started,
+            started_ns,
             turn_ends_ns: Cell::new(u64::MAX),
             poll_began_ns: Cell::new(0),
             rng,
             reactor,
             poller,
             helpers,
+            cached_writes: Rc::default(),
         })
     }
 
@@ -136,7 +144,7 @@ fn on_helper<T: Send + 'static>(
 
 impl Backend for RealBackend {
     fn now_ns(&self) -> u64 {
-        now().duration_since(self.started).as_nanos() as u64
+        monotonic_ns() - self.started_ns
     }
 
     fn wall_us(&self) -> i64 {
@@ -156,10 +164,12 @@ impl Backend for RealBackend {
         let (path, options) = (path.to_owned(), *options);
         let reply = self.helpers.run(move || calls::open(&path, &options));
         let (reactor, helpers) = (Rc::clone(&self.reactor), self.helpers.clone());
+        let cached_writes = Rc::clone(&self.cached_writes);
         Box::pin(async move {
             let (fd, direct_read_unit_bytes) =
                 reply.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))?;
-            let file = RealFile { fd: Arc::new(fd), direct_read_unit_bytes, reactor, helpers };
+            let (fd, syncs) = (Arc::new(fd), Rc::default());
+            let file = RealFile { fd, direct_read_unit_bytes, reactor, helpers, cached_writes, syncs };
             Ok(Rc::new(file) as Rc<dyn BackendFile>)
         })
     }
@@ -233,9 +243,26 @@ struct RealFile {
     direct_read_unit_bytes: Option<usize>,
     reactor: Rc<dyn Reactor>,
     helpers: Helpers,
+    cached_writes: Rc<CachedWrites>,
+    /// One more reference than syncs under way.
+    syncs: Rc<()>,
 }
 
 impl RealFile {
+    fn write_now(&self, bytes: &[u8], offset_bytes: u64) -> Option<io::Result<usize>> {
+        let fd = self.fd.as_raw_fd();
+        if self.cached_writes.can_refuse() {
+            match calls::write_at(fd, bytes, offset_bytes, true) {
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    self.cached_writes.cannot_refuse();
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                moved => return Some(moved),
+            }
+        }
+        Some(calls::write_at(fd, bytes, offset_bytes, false))
+    }
+
     fn transfer(&self, kind: TransferKind, part: Part) -> Transfer {
         let (fd, direct) = (Arc::clone(&self.fd), self.direct_read_unit_bytes.is_some());
         let Part { buf, at, len, offset_bytes } = part;
@@ -256,10 +283,34 @@ impl BackendFile for RealFile {
         self.reactor.submit(self.transfer(TransferKind::Write, part), Some(pass))
     }
 
+    fn write_at_once(&self, bytes: &[u8], offset_bytes: u64) -> Option<io::Result<usize>> {
+        let began_ns = monotonic_ns();
+        // A write may wait for a sync of the same file.
+        let is_synced_now = Rc::strong_count(&self.syncs) > 1;
+        if is_synced_now
+            || self.direct_read_unit_bytes.is_some()
+            || !self.cached_writes.may_begin(bytes.len(), began_ns)
+        {
+            return None;
+        }
+        let sleeps = calls::thread_sleeps();
+        let moved = self.write_now(bytes, offset_bytes);
+        let took_ns = monotonic_ns().saturating_sub(began_ns);
+        if CachedWrites::is_slow(took_ns) && calls::thread_sleeps() != sleeps {
+            self.cached_writes.blocked(began_ns + took_ns, took_ns);
+        }
+        moved
+    }
+
     fn sync_data(&self) -> Op<io::Result<()>> {
         let nothing = Part { buf: IoBuf::new(), at: 0, len: 0, offset_bytes: 0 };
         let synced = self.reactor.submit(self.transfer(TransferKind::SyncData, nothing), None);
-        Box::pin(async move { synced.await.1.map(drop) })
+        let under_way = Rc::clone(&self.syncs);
+        Box::pin(async move {
+            let synced = synced.await.1.map(drop);
+            drop(under_way);
+            synced
+        })
     }
 
     fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Op<io::Result<()>> {

@@ -105,6 +105,9 @@ pub(crate) trait BackendFile {
     fn read(&self, part: Part, pass: Pass) -> Op<Transferred>;
     /// Writes from the buffer; `pass` as in `read`.
     fn write(&self, part: Part, pass: Pass) -> Op<Transferred>;
+    /// Copies bytes into the page cache within this call and returns the number of bytes written, if this
+    /// will probably not block; otherwise `None`, and nothing was written. Not for direct files.
+    fn write_at_once(&self, bytes: &[u8], offset_bytes: u64) -> Option<io::Result<usize>>;
     fn sync_data(&self) -> Op<io::Result<()>>;
     fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Op<io::Result<()>>;
     fn truncate(&self, len_bytes: u64) -> Op<io::Result<()>>;

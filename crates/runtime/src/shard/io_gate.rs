@@ -84,6 +84,27 @@ impl IoGate {
         }
     }
 
+    /// Calls `write`, which writes `bytes` bytes within the call or returns `None`, if the scheduler lets such
+    /// a request start at once.
+    pub(crate) fn write_at_once(
+        &self,
+        class: IoClass,
+        bytes: usize,
+        write: impl FnOnce() -> Option<io::Result<usize>>,
+    ) -> Option<io::Result<usize>> {
+        let (bytes, now_ns) = (bytes as u64, self.local.now_ns());
+        let ticket = self.queue.borrow_mut().start(class.index(), Direction::Write, bytes, now_ns)?;
+        let moved = write();
+        let completion = match &moved {
+            None => Completion::Cancelled,
+            Some(moved) => {
+                Completion::Moved { bytes: *moved.as_ref().unwrap_or(&0) as u64, is_direct: false }
+            }
+        };
+        self.complete(ticket, completion);
+        moved
+    }
+
     fn pass(self: &Rc<Self>, ticket: Ticket, unit_bytes: Option<usize>) -> Pass {
         Pass { gate: Rc::clone(self), ticket: Some(ticket), unit_bytes }
     }

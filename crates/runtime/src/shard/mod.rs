@@ -14,6 +14,7 @@ pub(crate) mod net;
 pub(crate) mod queue;
 pub(crate) mod remote;
 pub(crate) mod reply;
+pub(crate) mod settling;
 pub(crate) mod stream;
 pub(crate) mod timer;
 
@@ -42,6 +43,7 @@ use crate::shard::net::Net;
 use crate::shard::queue::{LocalQueue, Message, RemoteCall, Runnable, TaskInfo};
 use crate::shard::remote::Remote;
 use crate::shard::reply::{Reply, ShardGone, reply};
+use crate::shard::settling::{Settling, Stage};
 use crate::shard::timer::{Sleep, Timers};
 use crate::stall::{Stall, StallDetector, StallOptions};
 use crate::stats::{GroupStats, IoCounters, IoStats, ShardStats, StatsCell};
@@ -61,6 +63,7 @@ struct Inner {
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     messages: RefCell<Vec<Message>>,
     io_gate: Rc<IoGate>,
+    settling: Settling,
     stalls: StallDetector,
     running: Cell<CpuGroup>,
     /// Whether a thread may block on replies. False in a simulated world, which runs on that thread.
@@ -101,6 +104,7 @@ impl Shard {
             locals: RefCell::default(),
             messages: RefCell::default(),
             io_gate,
+            settling: Settling::default(),
             stalls: StallDetector::new(stalls),
             running: Cell::new(CpuGroup::Background),
             may_block,
@@ -167,14 +171,20 @@ impl Shard {
         JoinHandle { task, not_send: PhantomData }
     }
 
+    /// The time that was read before the current poll of a task, on the clock of [`Self::now_us`]. Costs no
+    /// reading of the clock.
+    pub fn poll_began_us(&self) -> u64 {
+        self.0.queue.now_ns() / 1000
+    }
+
     /// Resolves after `us` microseconds, not before.
     pub fn sleep_us(&self, us: u64) -> impl Future<Output = ()> + 'static {
-        Sleep {
-            timers: Rc::clone(&self.0.timers),
-            backend: Rc::clone(&self.0.backend),
-            deadline_us: self.now_us().saturating_add(us),
-            key: None,
-        }
+        self.sleep_until_us(self.now_us().saturating_add(us))
+    }
+
+    /// Resolves at `deadline_us` on the clock of [`Self::now_us`], not before.
+    pub fn sleep_until_us(&self, deadline_us: u64) -> impl Future<Output = ()> + 'static {
+        Sleep { timers: Rc::clone(&self.0.timers), queue: Rc::clone(&self.0.queue), deadline_us, key: None }
     }
 
     /// Yields to the other ready tasks of this shard.
@@ -187,6 +197,11 @@ impl Shard {
             context.waker().wake_by_ref();
             Poll::Pending
         })
+    }
+
+    /// Resolves when the requests that are ready have run, as far as one turn lets them: see [`Stage`].
+    pub async fn settled(&self, stage: Stage) {
+        self.0.settling.of(stage).next().await;
     }
 
     /// True once the current turn has used its time quota, or I/O has completed during a long poll. The task
@@ -375,6 +390,7 @@ impl Shard {
     pub(crate) fn begin_turn(&self, now_ns: u64) -> usize {
         self.0.queue.set_now_ns(now_ns);
         self.follow_groups();
+        self.0.settling.wake_all();
         let mut done = 0;
         if self.0.timers.next_deadline_us().is_some() {
             done += self.0.timers.fire(now_ns / 1000);
@@ -403,8 +419,17 @@ impl Shard {
     /// Polls a ready task of the group that is next, and calls `after` before the time of the task is taken;
     /// `None` if no task is ready.
     pub(crate) fn run_next(&self, after: impl FnOnce()) -> Option<Ran> {
+        while self.0.settling.is_awaited() && !self.0.queue.has_foreground() {
+            self.0.settling.wake_next();
+        }
         let runnable = self.0.queue.pop_next()?;
         Some(self.run(runnable, after))
+    }
+
+    /// Wakes the tasks of the next stage, as [`Self::run_next`] does, for a caller that chooses the tasks.
+    /// False if none waits.
+    pub(crate) fn settle(&self) -> bool {
+        self.0.settling.wake_next()
     }
 
     /// Polls the ready task at `place`, and calls `after` before the time of the task is taken.

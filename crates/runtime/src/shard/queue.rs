@@ -364,6 +364,13 @@ impl LocalQueue {
         now_ns.saturating_sub(from_ns)
     }
 
+    /// Whether a task for which clients wait is ready and has not yielded before.
+    pub(crate) fn has_foreground(&self) -> bool {
+        let ready = self.ready.borrow();
+        let counts = |index: usize| ready.is_bypassed || CpuGroup::of_index(index).is_foreground();
+        ready.queues.iter().enumerate().any(|(index, queue)| !queue.upper.is_empty() && counts(index))
+    }
+
     pub(crate) fn ready_tasks(&self) -> usize {
         self.ready.borrow().tasks
     }

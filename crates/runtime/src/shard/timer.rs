@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::shard::backend::Backend;
+use crate::shard::queue::LocalQueue;
 
 type Key = (u64, u64);
 
@@ -51,7 +51,7 @@ impl Timers {
 /// Resolves once the deadline has passed.
 pub(crate) struct Sleep {
     pub(crate) timers: Rc<Timers>,
-    pub(crate) backend: Rc<dyn Backend>,
+    pub(crate) queue: Rc<LocalQueue>,
     pub(crate) deadline_us: u64,
     pub(crate) key: Option<Key>,
 }
@@ -60,7 +60,8 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.backend.now_us() >= self.deadline_us {
+        // The time at which this poll began: timers fire by the same reading of the clock.
+        if self.queue.now_ns() / 1000 >= self.deadline_us {
             return Poll::Ready(());
         }
         match self.key {

@@ -1,8 +1,9 @@
 //! Back end of a shard in a simulated process: the world's clock and network, and file operations that take
 //! virtual time and may fail.
 //!
-//! An operation takes effect atomically when it completes, and has no visible effect before. It keeps its
-//! file open, as the kernel does, even if the future that waits for it is dropped.
+//! An operation takes effect atomically when it completes, and has no visible effect before; a write into the
+//! page cache may also take effect within the call. An operation keeps its file open, as the kernel does, even
+//! if the future that waits for it is dropped.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -391,6 +392,11 @@ impl BackendFile for SimFile {
             pass.finish(&moved);
             (buf, moved)
         })
+    }
+
+    fn write_at_once(&self, bytes: &[u8], offset_bytes: u64) -> Option<io::Result<usize>> {
+        let happens = !self.0.options.direct && self.0.world.may_happen_at_once();
+        happens.then(|| self.0.write(&self.0.world, bytes, offset_bytes))
     }
 
     fn sync_data(&self) -> Op<io::Result<()>> {

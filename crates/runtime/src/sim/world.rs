@@ -259,7 +259,22 @@ impl World {
                 shard.run_at(task, after);
             }
         }
+        // The stages of a turn follow when no task is ready, and for some seeds before.
+        if self.rng.borrow_mut().chance(1, 8) {
+            shard.settle();
+        }
+        while shard.queue().ready_tasks() == 0 && shard.settle() {}
         shard.queue().deliver_all();
+    }
+
+    /// Counts an operation that happens within a task's poll, or returns false: then it must be a step of its
+    /// own, before which the world stops, or the seed wants it to be one.
+    pub(crate) fn may_happen_at_once(&self) -> bool {
+        let limit = self.faults.borrow().crash_after_ops;
+        let is_free = limit.is_none_or(|limit| self.ops.get() < limit);
+        let happens = is_free && self.rng.borrow_mut().chance(3, 4);
+        self.ops.set(self.ops.get() + u64::from(happens));
+        happens
     }
 
     fn complete(&self, at: usize) -> Result<(), SimStop> {

@@ -47,6 +47,57 @@ fn what_was_written_is_read_at_any_offset() {
 }
 
 #[test]
+fn a_write_through_the_cache_arrives_whole_in_order_and_is_counted() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let options = OpenOptions::create_new();
+        let file = shard.files().open(&dir.join("log"), options).await.unwrap();
+        file.allocate(0, 1 << 20).await.unwrap();
+        let written_bytes = |shard: &Shard| shard.stats().io_of(CLASS).write_bytes;
+        let before_bytes = written_bytes(&shard);
+        let mut buf = IoBuf::new();
+        let mut end = 0;
+        for round in 0..50_u8 {
+            buf.clear();
+            buf.extend_from_slice(&vec![round; 37 * usize::from(round) + 1]);
+            let len = buf.len() as u64;
+            buf = file.write_through_cache_at(end, buf, CLASS).await.unwrap();
+            assert_eq!(buf.len() as u64, len, "the buffer comes back as it was");
+            end += len;
+        }
+        assert_eq!(written_bytes(&shard) - before_bytes, end);
+        // Longer than what a shard's thread copies itself.
+        let long = pattern(600_000);
+        file.write_through_cache_at(end, IoBuf::copy_from(&long), CLASS).await.unwrap();
+        let read = file.read_at(0, end as usize + long.len(), CLASS).await.unwrap();
+        let mut rest = &*read;
+        for round in 0..50_u8 {
+            let (part, after) = rest.split_at(37 * usize::from(round) + 1);
+            assert!(part.iter().all(|byte| *byte == round), "round {round}");
+            rest = after;
+        }
+        assert!(*rest == long[..]);
+    }
+    in_every_world("through-cache", test);
+}
+
+#[test]
+fn a_write_through_the_cache_reports_its_error() {
+    async fn test(shard: Shard, dir: PathBuf) {
+        let path = dir.join("file");
+        shard.files().write_all(&path, b"1", CLASS).await.unwrap();
+        let read_only = shard.files().open(&path, OpenOptions::read()).await.unwrap();
+        let error = read_only.write_through_cache_at(3, IoBuf::copy_from(b"2"), CLASS).await.unwrap_err();
+        assert!(error.to_string().contains("at byte 3"), "{error}");
+        let direct = OpenOptions::create_new().with_direct(true);
+        let file = shard.files().open(&dir.join("direct"), direct).await.unwrap();
+        let block = IoBuf::copy_from(&[7; 4096]);
+        assert_eq!(file.write_through_cache_at(0, block, CLASS).await.unwrap().len(), 4096);
+        assert_eq!(&*file.read_at(0, 4096, CLASS).await.unwrap(), &[7; 4096]);
+    }
+    in_every_world("through-cache-error", test);
+}
+
+#[test]
 fn a_direct_read_ends_where_the_file_does() {
     async fn test(shard: Shard, dir: PathBuf) {
         let path = dir.join("odd");

@@ -37,6 +37,8 @@ pub mod units;
 
 use std::path::{Path, PathBuf};
 
+use crate::service_manager::Variables;
+
 pub use encryption::Encryption;
 pub use http_protection::HttpProtection;
 pub use layers::{ConfigErrors, Note, Setting};
@@ -88,6 +90,17 @@ pub struct Loaded {
 #[allow(clippy::disallowed_methods, reason = "the door through which the environment comes in")]
 pub fn temporary_dir() -> PathBuf {
     std::env::temp_dir()
+}
+
+/// What systemd put into the environment of a service.
+#[allow(clippy::disallowed_methods, reason = "the door through which the environment comes in")]
+pub fn service_variables() -> Variables {
+    let variable = |name: &str| std::env::var(name).ok();
+    Variables {
+        socket: variable("NOTIFY_SOCKET"),
+        watchdog_us: variable("WATCHDOG_USEC"),
+        watchdog_pid: variable("WATCHDOG_PID"),
+    }
 }
 
 /// Reads file and environment and puts the flags on top. `file` is the one that was asked for, if any.

@@ -361,10 +361,10 @@ impl Connection {
         // The request outlives the read buffer.
         let body = body.to_vec();
         let bytes = body.len();
-        self.cql.begin_request(&level, bytes);
+        let (group, at_us) = (level.group.get(), self.cql.shard.now_us());
+        self.cql.begin_request(&level, bytes, at_us);
         self.requests.set(self.requests.get() + 1);
         let this = self.clone();
-        let (group, at_us) = (level.group.get(), self.cql.shard.now_us());
         let request = async move {
             let expected_bytes = this.expected_bytes.get();
             let room = this.wait_for_answer_memory().await;
@@ -373,7 +373,7 @@ impl Connection {
                 let arrival = Arrival { at_us, served, page_bytes_max: room.page_bytes_max };
                 // A request that waits for the CPU is small: the future that answers it is allocated when it
                 // runs.
-                Box::pin(session::answer(&this, header, &body, &arrival)).await;
+                session::answer(&this, header, &body, &arrival).await;
                 drop(room);
             } else {
                 let version = this.session.version().unwrap_or(ProtocolVersion::HIGHEST);
@@ -386,8 +386,9 @@ impl Connection {
                 this.expected_bytes.set(expected_bytes.max(this.expected_bytes.get()));
             }
             drop(body);
-            this.cql.end_request(&level, bytes);
-            level.counters.latency.add_us(this.cql.shard.now_us() - at_us);
+            let now_us = this.cql.shard.now_us();
+            this.cql.end_request(&level, bytes, now_us);
+            level.counters.latency.add_us(now_us - at_us);
             this.requests.set(this.requests.get() - 1);
             this.relieved.signal();
         };

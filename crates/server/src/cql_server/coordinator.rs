@@ -207,6 +207,11 @@ impl ShardCoordinator {
         self.shard.now_us()
     }
 
+    /// The time at which the current poll began, on the shard's clock. The clock is not read again.
+    pub fn poll_began_us(&self) -> u64 {
+        self.shard.poll_began_us()
+    }
+
     /// Sets the deadline of the following requests to the engine.
     pub fn set_deadline(&self, deadline: Deadline) {
         self.deadline.set(deadline);
@@ -235,9 +240,9 @@ impl ShardCoordinator {
         self.cql.runtime.timeouts.get()
     }
 
-    /// Completes after `us` microseconds.
-    pub fn sleep_us(&self, us: u64) -> impl Future<Output = ()> + 'static {
-        self.shard.sleep_us(us)
+    /// Completes at `deadline_us` on the shard's clock, not before.
+    pub fn sleep_until_us(&self, deadline_us: u64) -> impl Future<Output = ()> + 'static {
+        self.shard.sleep_until_us(deadline_us)
     }
 
     /// A page of a virtual table, computed now; `None`: the table is stored.

@@ -368,19 +368,19 @@ impl CqlShard {
     }
 
     /// Counts a request of `bytes` bytes as started.
-    pub fn begin_request(&self, level: &Level, bytes: usize) {
+    pub fn begin_request(&self, level: &Level, bytes: usize, now_us: u64) {
         self.request_bytes.set(self.request_bytes.get() + bytes);
         self.requests.set(self.requests.get() + 1);
-        level.service_rate.borrow_mut().began(self.shard.now_us());
+        level.service_rate.borrow_mut().began(now_us);
     }
 
     /// Counts a request as ended. Waiting connections are woken when several requests have ended.
-    pub fn end_request(&self, level: &Level, bytes: usize) {
+    pub fn end_request(&self, level: &Level, bytes: usize, now_us: u64) {
         if !broken::is("room_returned") {
             self.request_bytes.set(self.request_bytes.get() - bytes);
         }
         self.requests.set(self.requests.get() - 1);
-        level.service_rate.borrow_mut().ended(self.shard.now_us());
+        level.service_rate.borrow_mut().ended(now_us);
         let freed = self.freed.get() + 1;
         self.freed.set(freed);
         if freed >= FREED_TOLD || self.requests.get() <= overload::REQUESTS_ALWAYS {

@@ -285,8 +285,19 @@ pub(crate) struct Arrival {
     pub page_bytes_max: u64,
 }
 
-/// Answers a statement.
-pub(crate) async fn answer(connection: &Rc<Connection>, header: Header, body: &[u8], arrival: &Arrival) {
+/// Answers a statement. The future is made in its allocation: in the caller, the compiler makes its nine
+/// kilobytes on the stack and copies them.
+#[inline(never)]
+pub(crate) fn answer<'a>(
+    connection: &'a Rc<Connection>,
+    header: Header,
+    body: &'a [u8],
+    arrival: &'a Arrival,
+) -> Pin<Box<impl Future<Output = ()> + use<'a>>> {
+    Box::pin(answer_unboxed(connection, header, body, arrival))
+}
+
+async fn answer_unboxed(connection: &Rc<Connection>, header: Header, body: &[u8], arrival: &Arrival) {
     let mut warnings = vec![];
     let is_asked = header.flags.has(HeaderFlags::TRACING);
     let shard = &connection.cql.shard;
@@ -575,12 +586,11 @@ async fn in_time(
 ) -> Result<Outcome, CqlError> {
     let Some(timeout_us) = timeout_us else { return outcome.await };
     let deadline_us = arrival.at_us.saturating_add(timeout_us);
-    let left_us = deadline_us.saturating_sub(node.now_us());
-    if left_us == 0 {
+    if deadline_us <= node.poll_began_us() {
         return Err(too_late());
     }
     node.set_deadline(Deadline(Some(deadline_us)));
-    match first_of(outcome, node.sleep_us(left_us)).await {
+    match first_of(outcome, node.sleep_until_us(deadline_us)).await {
         None => Err(too_late()),
         Some(Err(error)) if is_timeout(&error) && node.now_us() >= deadline_us => Err(too_late()),
         Some(done) => done,

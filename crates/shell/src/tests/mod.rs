@@ -251,7 +251,8 @@ fn settings_are_printed_and_sent() {
     assert_eq!(desk.shown("INSERT;"), "");
     assert_eq!(desk.shown("PAGING OFF"), "Paging is now off.\n");
     assert_eq!(desk.shown("EXPAND"), "Expanded output is off.\n");
-    assert!(desk.failure("COPY t\nTO 'x';").contains("--format csv"));
+    assert!(desk.failure("COPY t\nTO 'x';").contains("Not in any keyspace"));
+    assert!(desk.failure("COPY ks.t TO x;").contains("a file in quotes, or STDOUT, found x"));
     assert!(desk.shown("HELP select").starts_with("SELECT "));
 }
 
