@@ -184,7 +184,6 @@ impl Selection {
         Self {
             columns: vec![planner.spec("[json]", &CqlType::Text)],
             computation: RowComputation::Computed(computed),
-            ..self
         }
     }
 
