@@ -8,9 +8,9 @@
 //! that a request that arrives meanwhile ends the next long poll.
 //!
 //! The clock is read once before the tasks and once after each of them; groups are charged by these times. An
-//! idle shard polls for work for `idle_poll_us`, if that pays, and then sleeps until a completion, a timer or the doorbell.
-//! Before it sleeps, the shard declares itself asleep and checks its inbox once more (`Inbox::fall_asleep`),
-//! so no ring is missed.
+//! idle shard polls for work for `idle_poll_us`, if that pays, and then sleeps until a completion, a timer or
+//! the doorbell. Before it sleeps, the shard declares itself asleep and checks its inbox once more
+//! (`Inbox::fall_asleep`), so no ring is missed.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -84,8 +84,8 @@ impl IoGate {
         }
     }
 
-    /// Calls `write`, which writes `bytes` bytes within the call or returns `None`, if the scheduler lets such
-    /// a request start at once.
+    /// Calls `write`, which writes `bytes` bytes within the call or returns `None`, if the scheduler lets
+    /// such a request start at once.
     pub(crate) fn write_at_once(
         &self,
         class: IoClass,

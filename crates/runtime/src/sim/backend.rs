@@ -2,8 +2,8 @@
 //! virtual time and may fail.
 //!
 //! An operation takes effect atomically when it completes, and has no visible effect before; a write into the
-//! page cache may also take effect within the call. An operation keeps its file open, as the kernel does, even
-//! if the future that waits for it is dropped.
+//! page cache may also take effect within the call. An operation keeps its file open, as the kernel does,
+//! even if the future that waits for it is dropped.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
