@@ -192,9 +192,15 @@ impl<C: Coordinator> Request<'_, C> {
         let mut conditions = Vec::new();
         for Part { change, bound } in self.parts {
             let env = Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
-            let base_us =
+            let at_us =
                 || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
-            let mut context = context(change, env, &paths, self.execution, base_us)?;
+            let mut context = context(change, env, &paths, self.execution, at_us)?;
+            if is_conditional && change.using.timestamp.is_some() {
+                // As in Cassandra, all writes of a conditional batch have the time of the decision.
+                let drawn = || base_us(self.coordinator, self.execution, true);
+                context.timestamp_us = *drawn_us.get_or_insert_with(drawn);
+                context.deletion_us = context.timestamp_us;
+            }
             if is_conditional && self.parts.len() > 1 {
                 // As in Cassandra, data that a conditional batch writes survives the batch's own deletions of
                 // partitions and ranges, but not its deletions of rows and collections.

@@ -144,3 +144,16 @@ fn classes_of_types_that_do_not_exist_are_errors_of_syntax() {
     let error = "Error setting type FooType: Unable to find abstract-type class 'org.apache.cassandra.db.marshal.FooType'";
     session.refused("CREATE TABLE t (k int PRIMARY KEY, v 'FooType')", error);
 }
+
+#[test]
+fn writes_of_a_conditional_batch_have_one_time() {
+    let session = Session::new();
+    session.all(&[
+        "CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c))",
+        "INSERT INTO t (k, c, v) VALUES (1, 1, 1)",
+    ]);
+    let batch = "BEGIN BATCH DELETE FROM t USING TIMESTAMP 1 WHERE k = 1 AND c >= 0; \
+                 INSERT INTO t (k, c) VALUES (1, 2) IF NOT EXISTS; APPLY BATCH";
+    session.check(batch, &["true"]);
+    session.check("SELECT c, v FROM t", &["2|"]);
+}
