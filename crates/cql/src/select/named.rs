@@ -1,5 +1,5 @@
-//! The columns that the selectors of a SELECT name. They decide, before WHERE is prepared, whether a statement
-//! selects only static columns.
+//! The columns that the selectors of a SELECT name. They decide, before WHERE is prepared, whether a
+//! statement selects only static columns.
 
 use model::{ColumnKind, TableSchema};
 use protocol::CqlError;
