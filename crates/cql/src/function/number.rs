@@ -132,8 +132,8 @@ impl Number {
         })
     }
 
-    /// Converts an operand of decimal arithmetic. As in Cassandra, integers and floats become doubles first, so
-    /// that `1` is `1.0`; integers that no double represents are converted exactly.
+    /// Converts an operand of decimal arithmetic. As in Cassandra, integers and floats become doubles first,
+    /// so that `1` is `1.0`; integers that no double represents are converted exactly.
     pub fn to_decimal_operand(&self) -> Result<Decimal, CqlError> {
         const EXACT_MAX: u64 = 1 << 53;
         match self {

@@ -376,9 +376,9 @@ fn check_modification(
     Ok(())
 }
 
-/// Checks, without filtering, that no restriction of clustering columns follows a slice of a column before its
-/// own. The restrictions are given by their first column, and whether they are slices: those of the relations
-/// before, and the new one.
+/// Checks, without filtering, that no restriction of clustering columns follows a slice of a column before
+/// its own. The restrictions are given by their first column, and whether they are slices: those of the
+/// relations before, and the new one.
 fn check_slices(
     schema: &TableSchema,
     rules: Rules,
