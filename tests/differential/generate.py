@@ -21,10 +21,11 @@ class Column:
 
 
 class Table:
-    """A table: its columns by kind ("partition", "clustering", "static", "regular"), and the columns that have an index."""
+    """A table: its columns by kind ("partition", "clustering", "static", "regular"), and the columns that have an index. `is_view`: it is a materialized view."""
 
-    def __init__(self, name, columns):
-        self.name, self.columns = name, columns
+    def __init__(self, name, columns, is_view=False):
+        self.name, self.columns, self.is_view = name, columns, is_view
+        self.views = []
         self.indexes = {}  # column name: (index name, "2i" or "sai", target)
         self.counters = any(column.of is COUNTER for column in columns)
 
@@ -51,12 +52,18 @@ class World:
             fields = [(f"f{at}", rng.choice([INT, TEXT, *values.SIMPLE])) for at in range(rng.choice([1, 2, 3]))]
             if rng.random() < 0.3:
                 fields.append(("g", Collection("list", [INT], True)))
+            if self.udts and rng.random() < 0.5:
+                fields.append(("h", Udt(*self.udts[0], True)))
             self.udts.append((f"u{number}", fields))
             self.setup.append(Statement(f"CREATE TYPE u{number} ({', '.join(f'{name} {of.name}' for name, of in fields)})"))
         self.tables = [self.table(f"t{number}") for number in range(rng.choice([1, 2]))]
         if rng.random() < 0.4:
             self.tables.append(self.counter_table("n0"))
         self.setup += [Statement(table.create()) for table in self.tables]
+        self.views = []
+        for table in self.tables:
+            if rng.random() < 0.35 and not table.counters and not table.of_kind("static"):
+                self.setup.append(self.create_view(table))
         for table in self.tables:
             for _ in range(rng.choice([0, 1, 2, 3])):
                 if statement := self.create_index(table):
@@ -72,6 +79,9 @@ class World:
         for column in columns:
             if not column.of.key:
                 column.of = INT
+            # Cassandra stores bound sets and maps of descending columns in the order in which the client sends them.
+            if isinstance(column.of, Collection) and column.of.kind != "list":
+                column.descending = False
         if clustering:
             columns += [Column(f"s{at}", values.random_type(rng, self.udts), "static") for at in range(rng.choice([0, 0, 1, 2]))]
         columns += [Column(f"v{at}", values.random_type(rng, self.udts), "regular") for at in range(rng.choice([1, 2, 3, 5]))]
@@ -82,6 +92,25 @@ class World:
         columns = [Column("p0", INT, "partition"), *[Column(f"c{at}", INT, "clustering", rng.random() < 0.5) for at in range(rng.choice([0, 1, 2]))]]
         columns += [Column(f"n{at}", COUNTER, "regular") for at in range(rng.choice([1, 2]))]
         return Table(name, columns)
+
+    def create_view(self, table):
+        """A view of all columns whose key has the table's key columns in another order, and often one more column."""
+        rng = self.rng
+        keys = table.of_kind("partition", "clustering")
+        others = [column for column in table.of_kind("regular") if column.of.key and not column.of.multi_cell]
+        more = [rng.choice(others)] if others and rng.random() < 0.7 else []
+        names = [column.name for column in keys + more]
+        order = [column for column in keys + more]
+        rng.shuffle(order)
+        length = rng.randrange(1, len(order) + 1)
+        columns = [Column(column.name, column.of, "partition" if at < length else "clustering") for at, column in enumerate(order)]
+        columns += [Column(column.name, column.of, "regular") for column in table.columns if column not in order]
+        view = Table(f"v{len(self.views)}", columns, is_view=True)
+        table.views.append(view)
+        self.views.append(view)
+        key = f"({', '.join(column.name for column in order[:length])})"
+        return Statement(f"CREATE MATERIALIZED VIEW {view.name} AS SELECT * FROM {table.name} WHERE {' AND '.join(f'{name} IS NOT NULL' for name in names)} "
+                         f"PRIMARY KEY ({', '.join([key, *[column.name for column in order[length:]]])})")
 
     def create_index(self, table):
         rng = self.rng
@@ -107,11 +136,13 @@ class World:
 
     def statement(self):
         rng = self.rng
-        table = rng.choice(self.tables)
+        table = rng.choice(self.tables + self.views)
         self.bound = [] if rng.random() < 0.35 else None
         self.wrong = rng.random() < 0.15
         draw = rng.random()
-        if table.counters:
+        if table.is_view and draw > 0.03:
+            text = self.select(table)
+        elif table.counters:
             text = self.count(table) if draw < 0.4 else self.select(table)
         elif draw < 0.24:
             text = self.insert(table)
@@ -121,7 +152,7 @@ class World:
             text = self.delete(table)
         elif draw < 0.51:
             text = self.batch(table)
-        elif draw < 0.525:
+        elif draw < 0.525 and not table.is_view:
             self.bound = None
             return self.alter(table)
         else:
@@ -133,7 +164,7 @@ class World:
             if not statement.values and not statement.prepared:
                 statement.values = None
         if text.startswith("SELECT") and rng.random() < 0.4:
-            statement.page_size = rng.choice([1, 1, 2, 3, 5, 7, 100])
+            statement.page_size = rng.choice([1, 1, 2, 3, 5, 7, rng.randrange(1, 101)])
         return statement
 
     def value(self, of, allow_null=True):
@@ -341,10 +372,12 @@ class World:
             self.fresh += 1
             column = Column(f"a{self.fresh}", values.random_type(rng, self.udts), "regular")
             table.columns.append(column)
+            for view in table.views:
+                view.columns.append(column)
             return Statement(f"ALTER TABLE {table.name} ADD {column.name} {column.of.name}", kind="write")
         if draw < 0.5:
             column = rng.choice(table.columns)
-            if column.kind == "regular" and len(table.of_kind("regular")) > 1 and column.name not in table.indexes:
+            if column.kind == "regular" and len(table.of_kind("regular")) > 1 and column.name not in table.indexes and not table.views:
                 table.columns.remove(column)
             return Statement(f"ALTER TABLE {table.name} DROP {column.name}", kind="write")
         if draw < 0.7:
@@ -377,6 +410,12 @@ class World:
             return self.column_name(column)
         if draw < 0.55 and column.kind in ("static", "regular") and not of.multi_cell:
             return f"{rng.choice(['writetime', 'ttl'])}({name})"
+        if draw < 0.58 and column.kind in ("static", "regular"):
+            time = rng.choice(["writetime", "ttl", "maxwritetime"])
+            if isinstance(of, Udt):
+                return f"{time}({name}.{rng.choice(of.fields)[0]})"
+            if isinstance(of, Collection) and of.kind != "list":
+                return f"{time}({name}[{of.inner[0].literal(of.inner[0].random(rng))}])"
         if draw < 0.65:
             return f"{rng.choice(['toJson', 'to_json'])}({name})"
         if draw < 0.75 and isinstance(of, Collection):
@@ -388,6 +427,8 @@ class World:
         if draw < 0.85:
             return f"cast({name} AS {rng.choice(['text', 'int', 'bigint', 'double', 'decimal', 'date', 'timestamp', 'varint'])})"
         if of.numeric and of.name != "decimal":
+            if rng.random() < 0.3:
+                return f"{name} {rng.choice('+-*')} {rng.choice([each.name for each in self.numbers] or [name])}"
             return rng.choice([f"{name} + 1", f"{name} * 2", f"{name} / 2", f"abs({name})", f"{name} % 3", f"{name} - {name}", f"round({name})"])
         if of.texty:
             return rng.choice([f"mask_inner({name}, 1, 1)", f"mask_outer({name}, 1, null)", f"mask_default({name})", f"textAsBlob({name})", f"{name} + 'x'"])
@@ -416,6 +457,7 @@ class World:
 
     def select(self, table):
         rng = self.rng
+        self.numbers = [column for column in table.columns if column.of.numeric]
         items, aggregates = self.selection(table)
         partition, clustering = table.of_kind("partition"), table.of_kind("clustering")
         relations, filtering, tail = [], False, ""

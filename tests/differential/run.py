@@ -121,7 +121,7 @@ class Run:
 
     def same_content(self, world, seed):
         same = True
-        for table in world.tables:
+        for table in world.tables + world.views:
             statement = Statement(f"SELECT * FROM {table.name}", kind="select")
             answers = self.pair.run(statement)
             kind = self.check(statement, answers)

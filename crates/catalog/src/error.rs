@@ -10,6 +10,8 @@ pub enum CatalogError {
     AlreadyExists { keyspace: String, table: String },
     /// The statement cannot be executed on the current schema. Protocol code 0x2200.
     Invalid(String),
+    /// The text of a definition cannot be read. Protocol code 0x2000.
+    Syntax(String),
     /// A name, option or definition is not allowed. Protocol code 0x2300.
     Configuration(String),
     /// The keyspace belongs to the database. Protocol code 0x2100.
@@ -28,6 +30,7 @@ impl fmt::Display for CatalogError {
                 write!(f, "Cannot add already existing table \"{table}\" to keyspace \"{keyspace}\"")
             }
             Self::Invalid(text)
+            | Self::Syntax(text)
             | Self::Configuration(text)
             | Self::Unauthorized(text)
             | Self::Corrupt(text) => f.write_str(text),

@@ -10,6 +10,7 @@ pub fn from_catalog(error: CatalogError) -> CqlError {
     match error {
         CatalogError::AlreadyExists { keyspace, table } => CqlError::AlreadyExists { keyspace, table },
         CatalogError::Invalid(text) => CqlError::Invalid(text),
+        CatalogError::Syntax(text) => CqlError::Syntax(text),
         CatalogError::Configuration(text) => CqlError::Config(text),
         CatalogError::Unauthorized(text) => CqlError::Unauthorized(text),
         CatalogError::Corrupt(text) => CqlError::Server(text),
@@ -21,11 +22,6 @@ pub(crate) fn undefined_column<T>(schema: &TableSchema, name: &str) -> Result<T,
     let mut written = String::new();
     push_identifier(&mut written, name);
     Err(CqlError::Invalid(format!("Undefined column name {written} in table {}", schema.full_name())))
-}
-
-/// Whether it is the error of [`undefined_column`].
-pub(crate) fn is_undefined_column(error: &CqlError) -> bool {
-    matches!(error, CqlError::Invalid(text) if text.starts_with("Undefined column name "))
 }
 
 /// Builds `Err(CqlError::Invalid)` from a format string.

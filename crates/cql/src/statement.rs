@@ -127,7 +127,7 @@ impl Prepared {
                 (select.markers(), select.partition_key_markers().to_vec(), vec![select.table()])
             }
             Plan::Modify(modify) => {
-                let indexes = modify.partition_markers().unwrap_or_default().to_vec();
+                let indexes = modify.partition_key_markers().to_vec();
                 (modify.markers(), indexes, modify.tables().collect())
             }
             Plan::Truncate(_) | Plan::Other(_) => (&[], vec![], vec![]),

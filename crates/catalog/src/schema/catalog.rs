@@ -143,8 +143,13 @@ impl Catalog {
     pub fn parse_type(&self, keyspace: &str, cql: &str) -> Result<CqlType, CatalogError> {
         let none = Types::new();
         let types = self.entry(keyspace).map_or(&none, |entry| &entry.types);
-        CqlType::from_cql(cql, &|name| user_types::resolve(types, keyspace, name))
-            .map_err(|error| CatalogError::Invalid(error.to_string()))
+        CqlType::from_cql(cql, &|name| user_types::resolve(types, keyspace, name)).map_err(|error| match cql
+            .contains('\'')
+        {
+            // The class of a type, in quotes.
+            true => CatalogError::Syntax(error.to_string()),
+            false => CatalogError::Invalid(error.to_string()),
+        })
     }
 
     /// The same catalog with this build's system tables, replacing older versions. A node applies it to the

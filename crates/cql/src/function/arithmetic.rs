@@ -8,7 +8,7 @@ use model::CqlType;
 use model::types::Duration;
 use num_bigint::BigInt;
 use protocol::CqlError;
-use syntax::{ArithmeticOp, Term};
+use syntax::{ArithmeticOp, LiteralKind, Term};
 
 use super::calendar;
 use super::number::{Decimal, NUMERIC, Number, is_numeric, power_of_ten};
@@ -35,7 +35,11 @@ pub fn resolve(
     {
         return Ok(numbers(op, wanted, wanted));
     }
-    let (left, right) = (args[0].natural_type(planner)?, args[1].natural_type(planner)?);
+    let operand = |arg: &Arg<'_>| match arg {
+        Arg::Term(term) if is_ascii_text(term) => Ok(Some(CqlType::Ascii)),
+        arg => arg.natural_type(planner),
+    };
+    let (left, right) = (operand(&args[0])?, operand(&args[1])?);
     let unsupported =
         || invalid!("the '{}' operation is not supported between {} and {}", op.symbol(), names[0], names[1]);
     let is_duration = |ty: &Option<CqlType>| ty.as_ref().is_none_or(|ty| *ty == CqlType::Duration);
@@ -53,10 +57,54 @@ pub fn resolve(
             times(op, &left, &right).map_or_else(unsupported, Ok)
         }
         (Some(left), Some(right)) if is_numeric(&left) && is_numeric(&right) => {
-            Ok(numbers(op, &left, &right))
+            let signature = numbers(op, &left, &right);
+            match wanted {
+                // Integers are computed as bigints there, by several overloads.
+                Some(CqlType::Time | CqlType::Timestamp) if args.iter().all(is_integer) => {
+                    ambiguous(op, names)
+                }
+                Some(wanted) if !is_assignable(wanted, &signature.result) => unsupported(),
+                _ => Ok(signature),
+            }
+        }
+        // A timestamp is also a bigint and a varint.
+        (Some(left), Some(right)) if is_number_or_timestamp(&left) && is_number_or_timestamp(&right) => {
+            ambiguous(op, names)
+        }
+        (Some(left), Some(_)) if left == CqlType::Date && is_duration_text(&args[1]) => {
+            times(op, &left, &CqlType::Duration).map_or_else(unsupported, Ok)
         }
         _ => unsupported(),
     }
+}
+
+fn ambiguous<T>(op: ArithmeticOp, names: [&str; 2]) -> Result<T, CqlError> {
+    invalid!(
+        "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
+        op.symbol(),
+        names[0],
+        names[1]
+    )
+}
+
+fn is_number_or_timestamp(ty: &CqlType) -> bool {
+    is_numeric(ty) || *ty.without_reversed() == CqlType::Timestamp
+}
+
+fn is_integer(arg: &Arg<'_>) -> bool {
+    matches!(arg, Arg::Term(term)
+        if matches!(&**term, Term::Literal(literal) if literal.kind == LiteralKind::Integer))
+}
+
+/// Whether the argument is a constant from which a duration can be read.
+fn is_duration_text(arg: &Arg<'_>) -> bool {
+    matches!(arg, Arg::Term(term)
+        if matches!(&**term, Term::Literal(literal) if literal_fits(literal.kind, &CqlType::Duration)))
+}
+
+/// Whether the term is a constant string of ASCII characters. Its type is ascii beside another string.
+fn is_ascii_text(term: &Term) -> bool {
+    matches!(term, Term::Literal(literal) if literal.kind == LiteralKind::String && literal.text.is_ascii())
 }
 
 /// Returns the only overload of the operator that accepts the operands and gives the wanted type. This is how
@@ -98,12 +146,7 @@ fn only_fitting(
         [] => {
             invalid!("the '{}' operation is not supported between {} and {}", op.symbol(), names[0], names[1])
         }
-        _ => invalid!(
-            "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, example '(int) ?'",
-            op.symbol(),
-            names[0],
-            names[1]
-        ),
+        _ => ambiguous(op, names),
     }
 }
 
@@ -154,8 +197,17 @@ pub fn resolve_negate(
             return invalid!("Ambiguous negation: use type casts to disambiguate");
         }
     };
+    if *ty.without_reversed() == CqlType::Timestamp {
+        return invalid!("Ambiguous negation: use type casts to disambiguate");
+    }
     if !is_numeric(&ty) {
-        return invalid!("the '-' operation is not supported for {}", ty.to_cql());
+        let known = NUMERIC.iter().map(CqlType::to_cql);
+        let known: Vec<String> = known.map(|ty| format!("system.\"_negate\" : ({ty}) -> {ty}")).collect();
+        return invalid!(
+            "Invalid call to function system._negate, none of its type signatures match (known type \
+             signatures: {})",
+            known.join(", ")
+        );
     }
     let own = ty.clone();
     Ok(Signature::new("_negate", [ty.clone()], ty, move |args| {
@@ -285,7 +337,7 @@ fn calculate(op: ArithmeticOp, a: &Number, b: &Number, result: &CqlType) -> Resu
             }))
         }
         CqlType::Decimal => {
-            let (a, b) = (a.to_decimal().map_err(text)?, b.to_decimal().map_err(text)?);
+            let (a, b) = (a.to_decimal_operand().map_err(text)?, b.to_decimal_operand().map_err(text)?);
             decimals(op, &a, &b).map(Number::Decimal)
         }
         CqlType::Varint => {

@@ -7,6 +7,7 @@ use super::number::{Number, is_numeric};
 use super::resolve::Signature;
 use super::time;
 use crate::error::invalid;
+use crate::term::is_assignable;
 
 const TO_TEXT: [CqlType; 7] = [
     CqlType::Boolean,
@@ -60,26 +61,61 @@ fn conversion(from: &CqlType, to: &CqlType) -> Option<Run> {
     }
 }
 
-/// Builds the conversion from one type to another.
+/// Builds the conversion of values of type `from` to another type. The conversion of `from` itself is chosen
+/// first, then the only conversion whose argument has the same bytes: a bigint is also a timestamp.
+/// `is_descending`: `from` is the type of a column in descending order, which converts also to itself.
+/// Errors call the argument by `name`.
 ///
 /// # Errors
-/// The types have no conversion. The error lists the types that have one to `to`.
-pub fn signature(from: &CqlType, to: &CqlType) -> Result<Signature, CqlError> {
+/// No conversion takes the argument, or several do. The error lists them.
+pub fn signature(
+    from: &CqlType,
+    to: &CqlType,
+    is_descending: bool,
+    name: &str,
+) -> Result<Signature, CqlError> {
     let (from, to) = (from.without_reversed().clone(), to.without_reversed().clone());
-    let Some(run) = conversion(&from, &to) else {
-        let name = to.to_cql();
-        let known = SIMPLE.iter().filter(|of| **of != to && conversion(of, &to).is_some());
-        let known: Vec<_> =
-            known.map(|of| format!("system.cast_as_{name} : ({}) -> {name}", of.to_cql())).collect();
-        if known.is_empty() {
-            return invalid!("{} cannot be cast to {name}", from.to_cql());
-        }
-        return invalid!(
-            "Invalid call to function system.cast_as_{name}, none of its type signatures match (known type \
-             signatures: {})",
-            known.join(", ")
-        );
+    let is_itself = from.freeze() == to.freeze();
+    if let Some(run) = conversion(&from, &to).filter(|_| !(is_itself && is_descending)) {
+        return Ok(of(run, &from, &to));
+    }
+    let target = to.to_cql();
+    let known: Vec<&CqlType> =
+        SIMPLE.iter().filter(|of| **of != to && conversion(of, &to).is_some()).collect();
+    if known.is_empty() {
+        return invalid!("{name} cannot be cast to {target}");
+    }
+    let shown = |types: &[&CqlType]| {
+        let each = types.iter().map(|of| format!("system.cast_as_{target} : ({}) -> {target}", of.to_cql()));
+        each.collect::<Vec<_>>().join(", ")
     };
+    let fitting: Vec<&CqlType> =
+        known.iter().copied().filter(|argument| is_assignable(argument, &from)).collect();
+    match (&fitting[..], is_itself) {
+        ([only], _) => match conversion(only, &to) {
+            Some(run) => Ok(of(run, only, &to)),
+            None => Err(CqlError::Server("a conversion is known and unknown".to_string())),
+        },
+        // Cassandra refuses to cast a column in descending order to its own type.
+        ([], true) => match conversion(&from, &to) {
+            Some(run) => Ok(of(run, &from, &to)),
+            None => invalid!("{name} cannot be cast to {target}"),
+        },
+        ([], false) => invalid!(
+            "Invalid call to function system.cast_as_{target}, none of its type signatures match (known type \
+             signatures: {})",
+            shown(&known)
+        ),
+        (several, _) => invalid!(
+            "Ambiguous call to function system.cast_as_{target} (can be matched by following signatures: {}): \
+             use type casts to disambiguate",
+            shown(several)
+        ),
+    }
+}
+
+fn of(run: Run, from: &CqlType, to: &CqlType) -> Signature {
     let (argument, result) = (from.clone(), to.clone());
-    Ok(Signature::new("cast", [argument], result, move |args| run(&from, &to, args[0])))
+    let (from, to) = (from.clone(), to.clone());
+    Signature::new("cast", [argument], result, move |args| run(&from, &to, args[0]))
 }

@@ -84,14 +84,19 @@ pub fn is_similarity(name: &str) -> bool {
 ///
 /// # Errors
 /// The arguments are not two vectors of floats with the same dimension, as far as their types are known.
-pub fn check_similarity(name: &str, args: &[Arg<'_>], types: &[Option<CqlType>]) -> Result<(), CqlError> {
+pub fn check_similarity(
+    name: &str,
+    (args, names): (&[Arg<'_>], &[String]),
+    types: &[Option<CqlType>],
+) -> Result<(), CqlError> {
     if args.len() != 2 {
         return invalid!(
             "Invalid number of arguments for function {name}(vector<float, n>, vector<float, n>)"
         );
     }
     let mut dimensions = vec![];
-    for (arg, ty) in args.iter().zip(types) {
+    for (at, (arg, ty)) in args.iter().zip(types).enumerate() {
+        let shown = || names.get(at).cloned().unwrap_or_else(|| arg.to_string());
         match ty.as_ref().map(CqlType::without_reversed) {
             None => {}
             Some(CqlType::Vector { element, dimension }) if **element == CqlType::Float => {
@@ -99,7 +104,8 @@ pub fn check_similarity(name: &str, args: &[Arg<'_>], types: &[Option<CqlType>])
             }
             Some(ty) => {
                 return invalid!(
-                    "Function {name} requires a float vector argument, but found argument {arg} of type {}",
+                    "Function {name} requires a float vector argument, but found argument {} of type {}",
+                    shown(),
                     ty.to_cql()
                 );
             }
@@ -109,7 +115,7 @@ pub fn check_similarity(name: &str, args: &[Arg<'_>], types: &[Option<CqlType>])
         [] => invalid!(
             "Cannot infer type of argument {} in call to function {name}(vector<float, n>, vector<float, n>): \
              use type casts to disambiguate",
-            args[0]
+            names.first().cloned().unwrap_or_else(|| args[0].to_string())
         ),
         [a, b] if a != b => invalid!("All arguments must have the same vector dimensions"),
         _ => Ok(()),

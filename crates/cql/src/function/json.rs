@@ -67,7 +67,12 @@ pub fn from_json(name: &str, wanted: Option<&CqlType>) -> Result<Vec<Signature>,
         };
         match Json::parse(&text) {
             Ok(Json::Null) => Ok(None),
-            Ok(json) => ty.bytes_of_json(&json).map(Some).map_err(|error| failed(error.to_string())),
+            Ok(json) => ty.bytes_of_json(&json).map(Some).map_err(|error| CqlError::FunctionFailure {
+                keyspace: "system".to_string(),
+                function: function.clone(),
+                arguments: vec!["text".to_string()],
+                text: format!("org.apache.cassandra.serializers.MarshalException: {error}"),
+            }),
             Err(error) => Err(failed(format!("Could not decode JSON string '{text}': {error}"))),
         }
     })])

@@ -3,7 +3,7 @@
 //! | question | file |
 //! |---|---|
 //! | terms of the text, prepared for a wanted type | `prepare.rs` |
-//! | overload that a call selects | `resolve.rs` |
+//! | overload that a call selects | `resolve.rs`; arguments of functions of many types `parameters.rs` |
 //! | functions by name | `native.rs`; of times `time.rs`, of collections and vectors `collection.rs` |
 //! | `CAST` | `cast.rs` |
 //! | `+ - * / %` | `arithmetic.rs` |
@@ -31,6 +31,7 @@ mod json;
 mod mask;
 mod native;
 mod number;
+mod parameters;
 mod prepare;
 mod resolve;
 #[cfg(test)]
@@ -54,7 +55,7 @@ use resolve::Signature;
 pub use user::{DISABLED, is_defined};
 
 use crate::error::invalid;
-use crate::term::{Call, Env, Expr, Planner, SELECTION, UserCall, Value};
+use crate::term::{Call, Env, Expr, Planner, SELECTION, UserCall, Value, of_term};
 use protocol::CqlError;
 use syntax::{ArithmeticOp, QualifiedName, Term, TypeName};
 
@@ -123,7 +124,7 @@ pub fn call(
     args: Vec<Arg<'_>>,
     names: &[String],
 ) -> Result<Called, CqlError> {
-    let signature = resolve::call(planner, name, &args, names, None)?;
+    let signature = resolve::call(planner, name, (&args, names), None, CallSite::Selection)?;
     if let Some(UserCall::Aggregate(aggregate)) = &signature.user {
         planner.calls.extend(signature.user.clone());
         let aggregate = Aggregate::user(aggregate, planner.catalog.scripts());
@@ -136,18 +137,27 @@ pub fn call(
     Ok(Called::Value(expr, ty))
 }
 
-/// Prepares `CAST(arg AS ty)` in a selection.
+/// Prepares `CAST(arg AS ty)` in a selection. `is_descending`: the argument is a column in descending order,
+/// whose type is another one than `ty` for Cassandra. Errors call the argument by `name`.
 ///
 /// # Errors
 /// As [`prepare`].
-pub fn cast(planner: &mut Planner<'_>, arg: Arg<'_>, ty: &TypeName) -> Result<(Expr, CqlType), CqlError> {
-    if let Arg::Typed(expr, from) = &arg {
-        let to = planner.resolve_type(ty)?;
-        if from.without_reversed().freeze() == to.freeze() {
-            return Ok((expr.clone(), to));
-        }
+pub fn cast(
+    planner: &mut Planner<'_>,
+    arg: Arg<'_>,
+    ty: &TypeName,
+    is_descending: bool,
+    name: &str,
+) -> Result<(Expr, CqlType), CqlError> {
+    let to = planner.resolve_type(ty)?;
+    if let Arg::Typed(expr, from) = &arg
+        && !is_descending
+        && from.freeze() == to.freeze()
+    {
+        return Ok((expr.clone(), to));
     }
-    let signature = resolve_cast(planner, &arg, ty)?;
+    let Some(from) = arg.natural_type(planner)? else { return untyped_cast(&to) };
+    let signature = cast::signature(&from, &to, is_descending, name)?;
     apply(planner, &signature, vec![arg], CallSite::Selection)
 }
 
@@ -191,7 +201,7 @@ pub fn column_mask(
 ) -> Result<Option<(ColumnMask, CqlType)>, CqlError> {
     let mut args = vec![Arg::Typed(Expr::Input(0), column.without_reversed().clone())];
     args.extend(arguments.iter().map(Arg::of));
-    let signature = resolve::call(planner, name, &args, &[], None)?;
+    let signature = resolve::call(planner, name, (&args, &[]), None, CallSite::Term)?;
     if signature.user.is_some() || !mask::is_mask(&name.name.text) {
         return Ok(None);
     }
@@ -264,11 +274,13 @@ fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) ->
     let args = arguments(term);
     match term {
         Term::Call { name, .. } => {
-            resolve::call(planner, name, &args, &[], wanted).and_then(resolve::expect_function)
+            let names: Vec<String> = args.iter().map(ToString::to_string).collect();
+            resolve::call(planner, name, (&args, &names), wanted, CallSite::Term)
+                .and_then(resolve::expect_function)
         }
         Term::Cast { ty, .. } => resolve_cast(planner, &args[0], ty),
         Term::Arithmetic { op, left, right, .. } => {
-            let names = [left.to_string(), right.to_string()];
+            let names = [of_term(left), of_term(right)];
             arithmetic::resolve(planner, *op, &args, [&names[0], &names[1]], wanted)
         }
         Term::Negate { .. } => arithmetic::resolve_negate(planner, &args[0], wanted),
@@ -279,12 +291,16 @@ fn resolve_term(planner: &Planner<'_>, term: &Term, wanted: Option<&CqlType>) ->
 fn resolve_cast(planner: &Planner<'_>, arg: &Arg<'_>, ty: &TypeName) -> Result<Signature, CqlError> {
     let to = planner.resolve_type(ty)?;
     match arg.natural_type(planner)? {
-        Some(from) => cast::signature(&from, &to),
-        None => invalid!(
-            "Cannot infer the type of the value that is cast to {}; put a type in parentheses before it",
-            to.to_cql()
-        ),
+        Some(from) => cast::signature(&from, &to, false, &arg.to_string()),
+        None => untyped_cast(&to),
     }
+}
+
+fn untyped_cast<T>(to: &CqlType) -> Result<T, CqlError> {
+    invalid!(
+        "Cannot infer the type of the value that is cast to {}; put a type in parentheses before it",
+        to.to_cql()
+    )
 }
 
 /// The name as written in the text: `ks.f` or `f`. A keyspace that `select/qualified.rs` has added is left

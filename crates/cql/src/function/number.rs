@@ -132,13 +132,25 @@ impl Number {
         })
     }
 
+    /// Converts an operand of decimal arithmetic. As in Cassandra, integers and floats become doubles first,
+    /// so that `1` is `1.0`; integers that no double represents are converted exactly.
+    pub fn to_decimal_operand(&self) -> Result<Decimal, CqlError> {
+        const EXACT_MAX: u64 = 1 << 53;
+        match self {
+            Self::Int(value) if value.unsigned_abs() <= EXACT_MAX => Self::Double(*value as f64).to_decimal(),
+            Self::Float(value) => Self::Double(f64::from(*value)).to_decimal(),
+            other => other.to_decimal(),
+        }
+    }
+
+    /// Converts to a decimal: floating-point numbers by their shortest text, as in Java.
     pub fn to_decimal(&self) -> Result<Decimal, CqlError> {
         let text = match self {
             Self::Int(value) => return Ok(Decimal { unscaled: BigInt::from(*value), scale: 0 }),
             Self::Big(value) => return Ok(Decimal { unscaled: value.clone(), scale: 0 }),
             Self::Decimal(decimal) => return Ok(decimal.clone()),
-            Self::Float(value) if value.is_finite() => format!("{value:?}"),
-            Self::Double(value) if value.is_finite() => format!("{value:?}"),
+            Self::Float(value) if value.is_finite() => CqlType::Float.text_of(&value.to_be_bytes()),
+            Self::Double(value) if value.is_finite() => CqlType::Double.text_of(&value.to_be_bytes()),
             other if other.to_f64().is_nan() => return invalid!("A NaN cannot be converted into a decimal"),
             _ => return invalid!("An infinite number cannot be converted into a decimal"),
         };

@@ -7,7 +7,7 @@ use syntax::{Literal, LiteralKind, Term};
 
 use super::resolve::{Arg, Fit};
 use crate::error::invalid;
-use crate::term::{Expr, Planner, SELECTION, is_assignable, literal_bytes, literal_type};
+use crate::term::{Expr, Planner, SELECTION, is_assignable, literal_bytes, literal_type, of_term};
 
 impl Planner<'_> {
     /// Prepares a term as a value of type `ty`. `name` describes the term's place in errors and names its
@@ -105,10 +105,14 @@ impl Planner<'_> {
             Term::Hint { ty: hint, term, .. } => {
                 let hinted = self.resolve_type(hint)?;
                 if Arg::of(term).fits(self, &hinted)? == Fit::No {
-                    return invalid!("Cannot cast value {term} to type {hint}");
+                    return invalid!("Cannot cast value {} to type {hint}", of_term(term));
                 }
                 if !is_assignable(ty, &hinted) {
-                    return invalid!("Cannot assign value ({hint}){term} to {name} of type {}", ty.to_cql());
+                    return invalid!(
+                        "Cannot assign value ({hint}){} to {name} of type {}",
+                        of_term(term),
+                        ty.to_cql()
+                    );
                 }
                 self.term(term, name, &hinted)
             }
@@ -150,7 +154,7 @@ impl Planner<'_> {
         }
         let found = self.term(term, name, ty);
         self.or_unfit(found, term, ty, |ty| {
-            format!("Invalid {what} literal for {of}: {part} {term} is not of type {ty}")
+            format!("Invalid {what} literal for {of}: {part} {} is not of type {ty}", of_term(term))
         })
     }
 

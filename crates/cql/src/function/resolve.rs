@@ -1,6 +1,6 @@
-//! Overload resolution. An overload whose argument types match exactly is chosen first. Otherwise the only
-//! overload that accepts the arguments is chosen. If several accept them, the only one of these whose result
-//! has the wanted type is chosen.
+//! Overload resolution. Of several overloads only those count whose result fits the place of the call. An
+//! overload whose argument types match exactly is chosen first; otherwise the only overload that accepts the
+//! arguments. Source of the rules: Cassandra 5.0 `FunctionResolver.java`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use model::CqlType;
 use protocol::CqlError;
 use syntax::{QualifiedName, Term};
 
-use super::{Aggregate, collection, json, native, user, with_values, written};
+use super::{Aggregate, CallSite, collection, json, native, parameters, user, with_values, written};
 use crate::error::invalid;
-use crate::term::{Env, Expr, Planner, ScalarFunction, UserCall, is_assignable, literal_fits};
+use crate::term::{Env, Expr, Planner, ScalarFunction, UserCall, is_assignable, literal_fits, of_term};
 
 /// An argument: a term without a fixed type, or an expression with its type.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub enum Arg<'t> {
 impl std::fmt::Display for Arg<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Term(term) => write!(f, "{term}"),
+            Self::Term(term) => f.write_str(&of_term(term)),
             Self::Typed(_, ty) => write!(f, "a value of type {}", ty.to_cql()),
         }
     }
@@ -107,7 +107,19 @@ fn fit(planner: &Planner<'_>, term: &Term, ty: &CqlType) -> Result<Fit, CqlError
             worst
         }
         (Term::Udt { .. }, CqlType::Udt { .. }) => Fit::Weak,
-        (Term::List { .. } | Term::Set { .. } | Term::Map { .. } | Term::Udt { .. }, _) => Fit::No,
+        (Term::List { .. }, CqlType::Vector { .. }) => Fit::No,
+        (Term::List { .. }, ty) => {
+            return invalid!("Unexpected receiver type '{}'; only list and vector are expected", ty.to_cql());
+        }
+        (Term::Set { .. } | Term::Map { .. } | Term::Udt { .. }, _) => Fit::No,
+        (Term::Call { .. } | Term::Arithmetic { .. } | Term::Negate { .. }, ty) => {
+            match super::resolve_term(planner, term, Some(ty)) {
+                Ok(signature) => fit_type(&signature.result, ty),
+                // The call is refused where it is prepared.
+                Err(CqlError::Invalid(text)) if text.starts_with("Unknown function") => Fit::Weak,
+                Err(_) => Fit::No,
+            }
+        }
         (term, ty) => planner.natural_type(term)?.map_or(Fit::Weak, |natural| fit_type(&natural, ty)),
     })
 }
@@ -177,14 +189,20 @@ pub fn full_name(written: &str) -> String {
 pub fn call(
     planner: &Planner<'_>,
     name: &QualifiedName,
-    args: &[Arg<'_>],
-    names: &[String],
+    (args, names): (&[Arg<'_>], &[String]),
     wanted: Option<&CqlType>,
+    site: CallSite,
 ) -> Result<Signature, CqlError> {
     let own = user::overloads(planner, name);
+    let natural = |arg: &Arg<'_>| arg.natural_type(planner);
     let known = match &name.keyspace {
         Some(keyspace) if keyspace.text != "system" => None,
-        _ if json::is_from_json(&name.name.text) => Some(json::from_json(&name.name.text, wanted)?),
+        _ if json::is_from_json(&name.name.text) => {
+            let overloads = json::from_json(&name.name.text, wanted)?;
+            let types = args.iter().map(natural).collect::<Result<Vec<_>, CqlError>>()?;
+            parameters::check(&name.name.text, args, names, &types)?;
+            Some(overloads)
+        }
         _ if own.is_empty() && Aggregate::is_name(&name.name.text) => {
             return invalid!("Aggregation function are not supported in the where clause");
         }
@@ -203,14 +221,18 @@ pub fn call(
             });
             let types = types.collect::<Result<Vec<_>, CqlError>>()?;
             if collection::is_similarity(&name.name.text) {
-                collection::check_similarity(&full_name(&written(name)), args, &types)?;
+                collection::check_similarity(&full_name(&written(name)), (args, names), &types)?;
             }
+            parameters::check(&name.name.text, args, names, &types)?;
             native::overloads(planner, &name.name.text, &types)
         }
     };
     let overloads: Vec<Signature> = own.into_iter().chain(known.into_iter().flatten()).collect();
     if overloads.is_empty() {
-        return invalid!("Unknown function '{}'", written(name));
+        return match site {
+            CallSite::Selection => invalid!("Unknown function '{}'", written(name)),
+            CallSite::Term => invalid!("Unknown function {} called", written(name)),
+        };
     }
     pick(planner, &written(name), overloads, (args, names), wanted)
 }
@@ -242,9 +264,11 @@ pub fn pick(
             }
         }
     }
+    let is_single = overloads.len() == 1;
     let (mut fitting, mut at) = (vec![], 0);
     for overload in &overloads {
-        if overload.args.len() == args.len() {
+        let is_wanted = is_single || wanted.is_none_or(|wanted| is_assignable(wanted, &overload.result));
+        if is_wanted && overload.args.len() == args.len() {
             let fits = args.iter().zip(&overload.args).map(|(arg, ty)| arg.fits(planner, ty));
             let worst = fits.collect::<Result<Vec<_>, _>>()?.into_iter().min().unwrap_or(Fit::Exact);
             match worst {
@@ -254,18 +278,6 @@ pub fn pick(
             }
         }
         at += 1;
-    }
-    if fitting.len() > 1
-        && let Some(wanted) = wanted
-    {
-        let gives: Vec<usize> = fitting
-            .iter()
-            .copied()
-            .filter(|at| fit_type(&overloads[*at].result, wanted) == Fit::Exact)
-            .collect();
-        if gives.len() == 1 {
-            fitting = gives;
-        }
     }
     let list =
         |overloads: &[Signature]| overloads.iter().map(Signature::describe).collect::<Vec<_>>().join(", ");

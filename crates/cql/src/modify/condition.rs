@@ -223,6 +223,8 @@ struct Comparison {
     op: CompareOp,
     /// For IN, the alternatives; otherwise a single value. `None` is null.
     values: Vec<Option<Vec<u8>>>,
+    /// Why the comparison cannot be made. It is an error only if the comparison is reached.
+    fault: Option<String>,
 }
 
 impl BoundCondition {
@@ -260,20 +262,44 @@ impl BoundCondition {
     }
 
     /// Whether the condition holds for the page that was read from its partition.
-    pub fn holds(&self, schema: &TableSchema, page: &Page) -> bool {
+    ///
+    /// # Errors
+    /// A comparison that is reached cannot be made with its values. As in Cassandra, comparisons of static
+    /// columns are made first, and none after one that does not hold.
+    fn holds(&self, schema: &TableSchema, page: &Page) -> Result<bool, CqlError> {
         let row = self.at.find(schema, page);
         match &self.requirement {
-            Requirement::Exists => row.is_some(),
-            Requirement::NotExists => row.is_none(),
-            Requirement::Columns(comparisons) => comparisons.iter().all(|comparison| {
-                let row = match comparison.column.kind {
-                    ColumnKind::Static => RowAt::Static.find(schema, page),
-                    ColumnKind::Regular => row,
-                };
-                comparison.holds(row)
-            }),
+            Requirement::Exists => Ok(row.is_some()),
+            Requirement::NotExists => Ok(row.is_none()),
+            Requirement::Columns(comparisons) => {
+                for kind in [ColumnKind::Static, ColumnKind::Regular] {
+                    for comparison in comparisons.iter().filter(|comparison| comparison.column.kind == kind) {
+                        let row = match kind {
+                            ColumnKind::Static => RowAt::Static.find(schema, page),
+                            ColumnKind::Regular => row,
+                        };
+                        if !comparison.holds(row)? {
+                            return Ok(false);
+                        }
+                    }
+                }
+                Ok(true)
+            }
         }
     }
+}
+
+/// Whether all conditions hold for the page that was read from their partition.
+///
+/// # Errors
+/// A comparison that is reached cannot be made with its values.
+pub fn all_hold(conditions: &[BoundCondition], schema: &TableSchema, page: &Page) -> Result<bool, CqlError> {
+    for condition in conditions {
+        if !condition.holds(schema, page)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn operand(expr: &Expr, env: &Env<'_>) -> Result<Option<Vec<u8>>, CqlError> {
@@ -286,18 +312,19 @@ fn operand(expr: &Expr, env: &Env<'_>) -> Result<Option<Vec<u8>>, CqlError> {
 
 impl Comparison {
     fn bind(condition: &ColumnCondition, env: &Env<'_>) -> Result<Self, CqlError> {
+        let mut fault = None;
         let whole = condition.column.ty.without_reversed();
         let (part, ty) = match (&condition.part, whole) {
             (Part::Element(key), CqlType::Map { entry, .. }) => {
-                (element_key(key, env, "map")?, entry.1.clone())
+                (element_key(key, env, "map", &mut fault)?, entry.1.clone())
             }
             (Part::Element(key), CqlType::List { element, .. }) => {
-                let part = element_key(key, env, "list")?;
+                let part = element_key(key, env, "list", &mut fault)?;
                 if let Part::Element(index) = &part
                     && let Ok(index) = <[u8; 4]>::try_from(&index[..]).map(i32::from_be_bytes)
                     && index < 0
                 {
-                    return invalid!("Invalid negative list index {index}");
+                    fault = Some(format!("Invalid negative list index {index}"));
                 }
                 (part, (**element).clone())
             }
@@ -310,7 +337,8 @@ impl Comparison {
             Test::Compare(op, expr) => {
                 let value = operand(expr, env)?;
                 if value.is_none() && !matches!(op, CompareOp::Eq | CompareOp::NotEq) {
-                    return invalid!("Invalid comparison with null for operator \"{op}\"");
+                    fault
+                        .get_or_insert_with(|| format!("Invalid comparison with null for operator \"{op}\""));
                 }
                 if ty.is_multi_cell()
                     && matches!(
@@ -320,7 +348,9 @@ impl Comparison {
                     && let Some(kind) = collection_kind(&ty)
                     && value.as_ref().is_some_and(|bytes| bytes.len() <= 4)
                 {
-                    return invalid!("Invalid comparison with an empty {kind} for operator \"{op}\"");
+                    fault.get_or_insert_with(|| {
+                        format!("Invalid comparison with an empty {kind} for operator \"{op}\"")
+                    });
                 }
                 if let (CompareOp::Like, Some(pattern)) = (op, &value) {
                     LikePattern::new(pattern)?;
@@ -346,13 +376,16 @@ impl Comparison {
                 (CompareOp::Eq, values.collect::<Result<_, CqlError>>()?)
             }
         };
-        Ok(Self { column: condition.column.clone(), part, ty, op, values })
+        Ok(Self { column: condition.column.clone(), part, ty, op, values, fault })
     }
 
-    fn holds(&self, row: Option<&Row>) -> bool {
+    fn holds(&self, row: Option<&Row>) -> Result<bool, CqlError> {
+        if let Some(fault) = &self.fault {
+            return invalid!("{fault}");
+        }
         let existing = self.existing(row);
         let existing = existing.as_deref();
-        self.values.iter().any(|wanted| self.compares(existing, wanted.as_deref()))
+        Ok(self.values.iter().any(|wanted| self.compares(existing, wanted.as_deref())))
     }
 
     fn compares(&self, existing: Option<&[u8]>, wanted: Option<&[u8]>) -> bool {
@@ -421,11 +454,17 @@ impl Comparison {
     }
 }
 
-fn element_key(key: &Expr, env: &Env<'_>, what: &str) -> Result<Part<Vec<u8>>, CqlError> {
-    match operand(key, env)? {
-        Some(key) => Ok(Part::Element(key)),
-        None => invalid!("Invalid null value for {what} element access"),
+fn element_key(
+    key: &Expr,
+    env: &Env<'_>,
+    what: &str,
+    fault: &mut Option<String>,
+) -> Result<Part<Vec<u8>>, CqlError> {
+    let key = operand(key, env)?;
+    if key.is_none() {
+        *fault = Some(format!("Invalid null value for {what} element access"));
     }
+    Ok(Part::Element(key.unwrap_or_default()))
 }
 
 fn list_index(key: &[u8]) -> Option<usize> {

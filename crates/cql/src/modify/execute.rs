@@ -13,8 +13,8 @@ use reader::{Page, ReadCommand};
 use syntax::BatchKind;
 
 use super::batch::{self, SizedWrite};
-use super::change::Change;
-use super::condition::BoundCondition;
+use super::change::{Change, Verb};
+use super::condition::{self, BoundCondition};
 use super::edit::{CounterNode, EditKind};
 use super::list_path::ListPaths;
 use super::plan::ModifyPlan;
@@ -192,9 +192,15 @@ impl<C: Coordinator> Request<'_, C> {
         let mut conditions = Vec::new();
         for Part { change, bound } in self.parts {
             let env = Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
-            let base_us =
+            let at_us =
                 || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
-            let mut context = context(change, env, &paths, self.execution, base_us)?;
+            let mut context = context(change, env, &paths, self.execution, at_us)?;
+            if is_conditional && change.using.timestamp.is_some() {
+                // As in Cassandra, all writes of a conditional batch have the time of the decision.
+                let drawn = || base_us(self.coordinator, self.execution, true);
+                context.timestamp_us = *drawn_us.get_or_insert_with(drawn);
+                context.deletion_us = context.timestamp_us;
+            }
             if is_conditional && self.parts.len() > 1 {
                 // As in Cassandra, data that a conditional batch writes survives the batch's own deletions of
                 // partitions and ranges, but not its deletions of rows and collections.
@@ -202,8 +208,9 @@ impl<C: Coordinator> Request<'_, C> {
                 if let Rows::Keys(keys) = change.target.rows(&change.schema, &env)?
                     && keys.len() > 1
                 {
+                    let what = if change.verb == Verb::Delete { "deletions" } else { "updates" };
                     return invalid!(
-                        "IN on the clustering key columns is not supported with conditional updates"
+                        "IN on the clustering key columns is not supported with conditional {what}"
                     );
                 }
             }
@@ -285,7 +292,7 @@ impl<C: Coordinator> Request<'_, C> {
         let decide: Decide = {
             let (schema, conditions) = (schema.clone(), conditions.clone());
             Box::new(move |page, locked_us| {
-                if conditions.iter().all(|condition| condition.holds(&schema, page)) {
+                if condition::all_hold(&conditions, &schema, page)? {
                     let mut decided = resolve(write, page, node)?;
                     for mutation in decided.iter_mut().flatten() {
                         make_youngest(mutation, drawn_us, page, locked_us);
@@ -296,7 +303,7 @@ impl<C: Coordinator> Request<'_, C> {
             })
         };
         let page = self.coordinator.read_modify_write(command, decide).await?;
-        let applied = conditions.iter().all(|condition| condition.holds(&schema, &page));
+        let applied = condition::all_hold(&conditions, &schema, &page)?;
         Ok(Outcome::Rows(if applied { reply.applied() } else { reply.refused(&conditions, &page) }))
     }
 }

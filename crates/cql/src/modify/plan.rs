@@ -23,7 +23,7 @@ pub struct ModifyPlan {
     markers: Vec<ColumnSpec>,
     /// The user-defined functions that the statement calls.
     calls: Vec<UserCall>,
-    partition_markers: Option<Vec<u16>>,
+    partition_key_markers: Vec<u16>,
 }
 
 /// Prepares INSERT, UPDATE or DELETE. `keyspace` is the connection's keyspace, and `markers` is the number of
@@ -43,7 +43,7 @@ pub fn prepare(
     let change = change(&mut planner, keyspace, modification)?;
     Ok(ModifyPlan {
         reply: change.condition.as_ref().map(|_| Reply::new(&[&change], false)),
-        partition_markers: partition_markers(&change),
+        partition_key_markers: planner.markers.of_partition_key(&change.schema),
         changes: vec![change],
         batch: None,
         markers: planner.markers.finish()?,
@@ -76,18 +76,15 @@ pub fn prepare_batch(
     let is_of_one_table = all.windows(2).all(|pair| pair[0].schema.id == pair[1].schema.id);
     Ok(ModifyPlan {
         reply: is_conditional.then(|| Reply::new(&all, true)),
-        partition_markers: all.first().filter(|_| is_of_one_table).and_then(|first| partition_markers(first)),
+        partition_key_markers: match all.first().filter(|_| is_of_one_table) {
+            Some(first) => planner.markers.of_partition_key(&first.schema),
+            None => vec![],
+        },
         batch: Some((statement.kind, using)),
         markers: planner.markers.finish()?,
         calls: planner.calls,
         changes,
     })
-}
-
-/// Bind markers of the partition key, for clients. With INSERT JSON, clients cannot compute the partition
-/// key.
-fn partition_markers(change: &Change) -> Option<Vec<u16>> {
-    change.target.partition_markers().filter(|_| change.json.is_none())
 }
 
 fn change(
@@ -118,11 +115,10 @@ impl ModifyPlan {
         &self.calls
     }
 
-    /// Index of the bind marker for each partition key column; `None` if clients cannot compute the partition
-    /// key. For a batch whose statements all write the same table, these are the markers of its first
-    /// statement.
-    pub fn partition_markers(&self) -> Option<&[u16]> {
-        self.partition_markers.as_deref()
+    /// Index of the bind marker for each partition key column; empty if clients cannot compute the partition
+    /// key. For a batch whose statements all write the same table, these are the last markers of each column.
+    pub fn partition_key_markers(&self) -> &[u16] {
+        &self.partition_key_markers
     }
 
     /// The tables that are written. A batch may yield a table several times.

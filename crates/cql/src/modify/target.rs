@@ -71,23 +71,6 @@ impl Target {
         }
     }
 
-    /// Index of the bind marker for each partition key column; `None` if not all columns are bound to
-    /// markers.
-    pub fn partition_markers(&self) -> Option<Vec<u16>> {
-        match self {
-            Self::Values { partition, .. } => {
-                let marker = |expr: &Expr| match expr {
-                    Expr::Marker { index, .. } => u16::try_from(*index).ok(),
-                    _ => None,
-                };
-                partition.iter().map(marker).collect()
-            }
-            Self::Where(restrictions) => {
-                Some(restrictions.partition.markers()).filter(|markers| !markers.is_empty())
-            }
-        }
-    }
-
     /// Returns the partition of a target with equalities for all partition key columns.
     #[inline]
     pub fn partition(&self, schema: &TableSchema, env: &Env<'_>) -> Result<PartitionKey, CqlError> {

@@ -25,12 +25,15 @@ pub struct ClusteringRestriction {
     fixed: usize,
     /// Whether all restrictions are equalities of single columns.
     is_plain: bool,
+    /// Whether null may be the end of a slice of one column. As in Cassandra it is before all values in the
+    /// table's order.
+    allows_null_ends: bool,
 }
 
 type Values<'a> = Vec<Bytes<'a>>;
 
 impl ClusteringRestriction {
-    pub(super) fn new(restrictions: Vec<Restriction>) -> Self {
+    pub(super) fn new(restrictions: Vec<Restriction>, allows_null_ends: bool) -> Self {
         let fixed = restrictions
             .iter()
             .filter(|restriction| !matches!(restriction.test, Test::Slice(_)))
@@ -39,7 +42,7 @@ impl ClusteringRestriction {
         let is_plain = restrictions
             .iter()
             .all(|restriction| matches!(&restriction.test, Test::Eq(Terms::Each(terms)) if terms.len() == 1));
-        Self { restrictions, fixed, is_plain }
+        Self { restrictions, fixed, is_plain, allows_null_ends }
     }
 
     /// Whether every row is selected.
@@ -89,9 +92,13 @@ impl ClusteringRestriction {
         match self.restrictions.last().map(|last| (&last.test, &last.columns)) {
             Some((Test::Slice(slice), columns)) => {
                 let names: Vec<&str> = columns.iter().map(|column| column.name(schema)).collect();
-                let end = |bound: &'a Option<Bound>| -> Result<Option<(Values<'a>, bool)>, CqlError> {
+                let end = |bound: &'a Option<Bound>| -> Result<Option<SliceEnd<'a>>, CqlError> {
                     let Some(bound) = bound else { return Ok(None) };
-                    let values = bound.terms.evaluate(env, &names[..bound.terms.len()])?;
+                    let names = &names[..bound.terms.len()];
+                    let values = match self.allows_null_ends {
+                        true => bound.terms.or_null(env, names)?,
+                        false => Some(bound.terms.evaluate(env, names)?),
+                    };
                     Ok(Some((values, bound.inclusive)))
                 };
                 let (start, end) = (end(&slice.start)?, end(&slice.end)?);
@@ -196,8 +203,10 @@ pub(super) fn split(restrictions: Vec<Restriction>) -> (Vec<Restriction>, Vec<Re
     (ranges, filters)
 }
 
-/// The end of a slice: the values of its columns, and whether the end is inclusive.
-type End<'e, 'a> = Option<&'e (Values<'a>, bool)>;
+/// The end of a slice: the values of its columns, `None` for null, and whether the end is inclusive.
+type SliceEnd<'a> = (Option<Values<'a>>, bool);
+
+type End<'e, 'a> = Option<&'e SliceEnd<'a>>;
 
 fn slice_ranges<'a>(
     schema: &TableSchema,
@@ -239,6 +248,11 @@ fn pieces<'a>(
 ) -> Result<Vec<ClusteringRange>, CqlError> {
     let Some((values, inclusive)) = end else {
         return Ok(vec![ClusteringRange::of_prefix(clustering_prefix(schema, prefix)?)]);
+    };
+    let Some(values) = values else {
+        let is_after = above != schema.clustering[prefix.len()].ty.is_reversed();
+        let all = ClusteringRange::of_prefix(clustering_prefix(schema, prefix)?);
+        return Ok(if is_after { vec![all] } else { vec![] });
     };
     let mut pieces = vec![];
     let mut agreed: Values<'a> = prefix.clone();

@@ -43,7 +43,7 @@ use relation::{Restriction, Test, Tests};
 pub use view::view_conditions;
 
 use crate::error::invalid;
-use crate::term::{Env, Planner};
+use crate::term::{Env, Planner, of_relation};
 use protocol::CqlError;
 use syntax::{CompareOp, Relation};
 
@@ -108,31 +108,34 @@ impl Restrictions {
         relations: &[Relation],
         rules: Rules,
     ) -> Result<Self, CqlError> {
-        // Refused even with ALLOW FILTERING.
-        let is_not_eq =
-            |relation: &&Relation| matches!(relation, Relation::Compare { op: CompareOp::NotEq, .. });
-        if let Some(relation) = relations.iter().find(is_not_eq) {
-            return invalid!("Unsupported \"!=\" relation: {relation}");
-        }
-        if rules.statement != StatementKind::Select {
-            for relation in relations {
-                if let Relation::Compare { op: op @ (CompareOp::Contains | CompareOp::ContainsKey), .. } =
-                    relation
-                {
+        let mut tests = Tests::default();
+        for relation in relations {
+            let before = tests.clustering();
+            let Relation::Compare { op, .. } = relation else {
+                tests.add(planner, schema, relation)?;
+                check_slices(schema, rules, &before, Tests::clustering_of(schema, relation))?;
+                continue;
+            };
+            match op {
+                // Refused even with ALLOW FILTERING.
+                CompareOp::NotEq => {
+                    return invalid!("Unsupported \"!=\" relation: {}", of_relation(relation));
+                }
+                CompareOp::Contains | CompareOp::ContainsKey if rules.statement != StatementKind::Select => {
                     return invalid!("Cannot use {} with {op}", rules.statement.name());
                 }
+                _ => {}
             }
+            tests.add(planner, schema, relation)?;
+            if *op == CompareOp::Like && !rules.allow_filtering {
+                return invalid!(
+                    "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
+                    of_relation(relation)
+                );
+            }
+            check_slices(schema, rules, &before, Tests::clustering_of(schema, relation))?;
         }
-        let Tests { restrictions, token } = Tests::prepare(planner, schema, relations)?;
-        let is_like =
-            |relation: &&Relation| matches!(relation, Relation::Compare { op: CompareOp::Like, .. });
-        if let Some(relation) = relations.iter().find(is_like)
-            && !rules.allow_filtering
-        {
-            return invalid!(
-                "LIKE restriction is only supported on properly indexed columns. {relation} is not valid."
-            );
-        }
+        let Tests { restrictions, token } = tests;
         let (mut partition, mut clustering, mut filters) = (vec![], vec![], vec![]);
         for restriction in restrictions {
             match restriction.columns[0] {
@@ -226,7 +229,7 @@ impl Restrictions {
         };
         let others: Vec<&Restriction> = tested.iter().filter(|one| !is_found(one)).copied().collect();
         let indexed = if uses_index { indexes.choose(schema, &tested) } else { None };
-        let clustering = ClusteringRestriction::new(ranges);
+        let clustering = ClusteringRestriction::new(ranges, is_select);
         let is_incomplete = rules.statement == StatementKind::Update
             && !rules.only_static
             && (clustering.has_slice() || clustering.fixed_columns() < schema.clustering.len());
@@ -369,6 +372,41 @@ fn check_modification(
     if !filters.is_empty() {
         let names: Vec<&str> = filters.iter().map(|filter| filter.columns[0].name(schema)).collect();
         return invalid!("Non PRIMARY KEY columns found in where clause: {} ", names.join(", "));
+    }
+    Ok(())
+}
+
+/// Checks, without filtering, that no restriction of clustering columns follows a slice of a column before
+/// its own. The restrictions are given by their first column, and whether they are slices: those of the
+/// relations before, and the new one.
+fn check_slices(
+    schema: &TableSchema,
+    rules: Rules,
+    before: &[(usize, bool)],
+    new: Option<(usize, bool)>,
+) -> Result<(), CqlError> {
+    let (Some((last, last_is_slice)), Some((new, new_is_slice))) = (before.last().copied(), new) else {
+        return Ok(());
+    };
+    let name = |at: usize| schema.clustering[at].name.as_str();
+    let has_index = schema.indexes.iter().any(|index| index.column == name(new));
+    if rules.allow_filtering || has_index {
+        return Ok(());
+    }
+    if last_is_slice && new > last {
+        return invalid!(
+            "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+            name(new),
+            name(last)
+        );
+    }
+    if new_is_slice && new < last {
+        let next = before.iter().map(|(at, _)| *at).find(|at| *at > new).unwrap_or(last);
+        return invalid!(
+            "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+            name(next),
+            name(new)
+        );
     }
     Ok(())
 }

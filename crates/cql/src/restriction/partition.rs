@@ -9,7 +9,7 @@ use super::relation::Test;
 use super::terms::{Bound, Bytes, Terms, required};
 use crate::error::invalid;
 use crate::key::partition_key;
-use crate::term::{Env, Expr, Value};
+use crate::term::{Env, Value};
 
 /// The restrictions of the partition key.
 #[derive(Clone, Debug)]
@@ -62,18 +62,6 @@ impl PartitionRestriction {
 
     pub fn has_token(&self) -> bool {
         self.token.is_some()
-    }
-
-    /// Index of the bind marker for each key column; empty if not all columns are bound to markers.
-    pub fn markers(&self) -> Vec<u16> {
-        let marker = |test: &Test| match test {
-            Test::Eq(Terms::Each(terms)) => match &terms[..] {
-                [Expr::Marker { index, .. }] => u16::try_from(*index).ok(),
-                _ => None,
-            },
-            _ => None,
-        };
-        self.keys.iter().map(marker).collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
     /// Returns the key of a restriction that [`Self::is_single`] and has no token.

@@ -11,7 +11,7 @@ use syntax::{CompareOp, Ident, InValues, Relation, RelationTarget, Term};
 use super::ColumnRef;
 use super::terms::{Bound, InTerms, Terms, tuple_type};
 use crate::error::invalid;
-use crate::term::{Expr, Planner};
+use crate::term::{Expr, Planner, of_relation, of_term};
 
 /// The columns of a restriction.
 pub type Columns = SmallVec<[ColumnRef; 2]>;
@@ -102,7 +102,33 @@ impl Tests {
         Ok(tests)
     }
 
-    fn add(
+    /// The clustering columns with which restrictions begin, in order, and whether these are slices.
+    pub fn clustering(&self) -> Vec<(usize, bool)> {
+        let begins = |restriction: &Restriction| match restriction.columns[0] {
+            ColumnRef::Clustering(at) => Some((at, matches!(restriction.test, Test::Slice(_)))),
+            _ => None,
+        };
+        let mut found: Vec<_> = self.restrictions.iter().filter_map(begins).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The clustering column with which the restriction of a relation begins, and whether that is a slice.
+    pub fn clustering_of(schema: &TableSchema, relation: &Relation) -> Option<(usize, bool)> {
+        let (Relation::Compare { target, .. } | Relation::In { target, .. }) = relation else { return None };
+        let name = match target {
+            RelationTarget::Column(column) | RelationTarget::Element { column, .. } => column,
+            RelationTarget::Tuple { columns, .. } => columns.first()?,
+            RelationTarget::Field { .. } | RelationTarget::Token { .. } => return None,
+        };
+        let at = schema.clustering.iter().position(|column| column.name == name.text)?;
+        let is_slice = matches!(relation, Relation::Compare { op, .. }
+            if matches!(op, CompareOp::Less | CompareOp::LessEq | CompareOp::Greater | CompareOp::GreaterEq));
+        Some((at, is_slice))
+    }
+
+    /// Prepares a relation, and joins it with those of the same columns.
+    pub fn add(
         &mut self,
         planner: &mut Planner<'_>,
         schema: &TableSchema,
@@ -207,17 +233,15 @@ impl Tests {
     }
 
     fn merge(&mut self, schema: &TableSchema, new: Restriction) -> Result<(), CqlError> {
-        let joins = |test: &Test| matches!(test, Test::Eq(_) | Test::In(_) | Test::Slice(_));
-        if !joins(&new.test) {
-            self.restrictions.push(new);
-            return Ok(());
-        }
+        let is_contains =
+            |test: &Test| matches!(test, Test::Contains(_) | Test::ContainsKey(_) | Test::Entry { .. });
         let common =
             |old: &Restriction| old.columns.iter().find(|column| new.columns.contains(column)).copied();
         let found = self
             .restrictions
             .iter_mut()
-            .filter(|old| joins(&old.test))
+            // LIKE filters beside all other relations.
+            .filter(|old| !matches!(old.test, Test::Like(_)) && !matches!(new.test, Test::Like(_)))
             .find_map(|old| common(old).map(|column| (old, column)));
         let Some((old, column)) = found else {
             self.restrictions.push(new);
@@ -245,6 +269,13 @@ impl Tests {
                 }
                 Ok(())
             }
+            (Test::Contains(_) | Test::ContainsKey(_) | Test::Entry { .. }, test) if is_contains(&test) => {
+                self.restrictions.push(Restriction { columns: new.columns, test });
+                Ok(())
+            }
+            (Test::Contains(_) | Test::ContainsKey(_) | Test::Entry { .. }, _) => invalid!(
+                "Collection column {name} can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality"
+            ),
             _ => invalid!(
                 "Column \"{name}\" cannot be restricted by both an equality and an inequality relation"
             ),
@@ -299,12 +330,12 @@ fn single(
         }
         _ => {
             check_comparable(name, ty, symbol(op))?;
+            if op != CompareOp::Eq && ty.references_duration() {
+                return invalid!("Slice restrictions are not supported on {}", of_durations(ty));
+            }
             let terms = Terms::one(planner.term(value, name, ty)?);
             match op {
                 CompareOp::Eq => Ok(Test::Eq(terms)),
-                _ if ty.references_duration() => {
-                    invalid!("Slice restrictions are not supported on {}", of_durations(ty))
-                }
                 op => match Slice::of(op, terms) {
                     Some(slice) => Ok(Test::Slice(slice)),
                     None => invalid!("Unsupported \"{}\" relation on {name}", symbol(op)),
@@ -386,13 +417,18 @@ fn clustering_columns(
             );
         };
         if columns.contains(&column) {
-            return invalid!("Column \"{}\" appeared twice in a relation: {relation}", ident.as_str());
+            return invalid!(
+                "Column \"{}\" appeared twice in a relation: {}",
+                ident.as_str(),
+                of_relation(relation)
+            );
         }
         if let Some(ColumnRef::Clustering(last)) = columns.last()
             && *last + 1 != at
         {
             return invalid!(
-                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: {relation}"
+                "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: {}",
+                of_relation(relation)
             );
         }
         columns.push(column);
@@ -435,9 +471,10 @@ fn tuple(
     if let Term::Tuple { elements, .. } = value {
         if elements.len() != columns.len() {
             return invalid!(
-                "Expected {} elements in value tuple, but got {}: {value}",
+                "Expected {} elements in value tuple, but got {}: {}",
                 columns.len(),
-                elements.len()
+                elements.len(),
+                of_term(value)
             );
         }
         let terms = elements

@@ -68,7 +68,7 @@ impl Terms {
     }
 
     /// As [`Self::evaluate`], but returns `None` if the terms are a single value and it is null.
-    fn or_null<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Option<Vec<Bytes<'a>>>, CqlError> {
+    pub fn or_null<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Option<Vec<Bytes<'a>>>, CqlError> {
         if let Self::Each(terms) = self
             && let [term] = &terms[..]
             && matches!(term.evaluate(env)?, Value::Null)

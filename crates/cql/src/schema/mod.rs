@@ -186,6 +186,7 @@ fn to_catalog_error(error: CqlError) -> CatalogError {
     match error {
         CqlError::AlreadyExists { keyspace, table } => CatalogError::AlreadyExists { keyspace, table },
         CqlError::Config(text) => CatalogError::Configuration(text),
+        CqlError::Syntax(text) => CatalogError::Syntax(text),
         CqlError::Unauthorized(text) => CatalogError::Unauthorized(text),
         other => CatalogError::Invalid(other.to_string()),
     }

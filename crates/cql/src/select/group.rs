@@ -7,6 +7,7 @@ use model::TableSchema;
 use protocol::CqlError;
 use syntax::Selector;
 
+use super::named;
 use super::selection::Selection;
 use super::value::RowView;
 use crate::error::invalid;
@@ -167,15 +168,17 @@ fn function(
             );
         }
     }
-    let (expr, columns) = Selection::term(planner, schema, selector)?;
-    match columns[..] {
-        [column @ ColumnRef::Clustering(_)] => Ok((expr, column)),
+    match named::columns(schema, selector)?[..] {
+        [column @ ColumnRef::Clustering(_)] => {
+            let (expr, _) = Selection::term(planner, schema, selector)?;
+            Ok((expr, column))
+        }
         [column] => invalid!(
             "Group by functions are only supported on clustering columns, got {}",
             column.name(schema)
         ),
         [] => invalid!("GROUP BY functions must have one clustering column name as parameter"),
-        _ => {
+        ref columns => {
             let names: Vec<&str> = columns.iter().map(|column| column.name(schema)).collect();
             invalid!(
                 "GROUP BY functions accept only one clustering column as parameter, got: {}",

@@ -3,6 +3,7 @@
 //! | question | file |
 //! |---|---|
 //! | computation for each row | `selection.rs`; literals that contain columns `selection/literals.rs` |
+//! | columns that selectors name | `named.rs` |
 //! | full names of user-defined functions | `qualified.rs` |
 //! | building the rows of the result | `rows.rs` |
 //! | values and times of cells | `value.rs` |
@@ -22,6 +23,7 @@ mod group;
 mod grouped;
 mod limit;
 mod masked;
+mod named;
 mod nearest;
 mod ordering;
 mod paging;
@@ -45,12 +47,12 @@ use nearest::Nearest;
 use ordering::Order;
 pub use selection::Selection;
 
-use crate::error::{invalid, is_undefined_column};
+use crate::error::invalid;
 use crate::restriction::{ColumnRef, Restrictions, Rules, StatementKind};
 use crate::term::{Env, Expr, Planner, UserCall, Value};
 use protocol::{self, ColumnSpec, CqlError, ResultMetadata};
 use syntax::Select;
-use syntax::ast::{Relation, RelationTarget};
+use syntax::ast::{InValues, OrderBy, Relation, RelationTarget};
 
 const DISTINCT_RESTRICTION: &str =
     "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.";
@@ -110,22 +112,8 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         return invalid!("table {} does not exist", planner_ref.table);
     };
     let table = planner_ref.catalog.table(&planner_ref.keyspace, &planner_ref.table).cloned();
-    let selection = match Selection::prepare(planner_ref, &schema, &select.selection) {
-        Ok(selection) => selection,
-        Err(error) => {
-            // Cassandra looks for the selected columns first, and checks types of the selection after WHERE.
-            if !is_undefined_column(&error) {
-                let rules = Rules {
-                    statement: StatementKind::Select,
-                    allow_filtering: select.allow_filtering,
-                    only_static: false,
-                };
-                Restrictions::prepare(planner_ref, &schema, &select.relations, rules)?;
-            }
-            return Err(error);
-        }
-    };
-    let selection = if select.json { selection.into_json(planner_ref) } else { selection };
+    // As in Cassandra, the selection is prepared after WHERE.
+    let only_static = named::is_only_static(&schema, &select.selection)?;
     let is_nearest = select.order_by.iter().any(|item| item.ann_of.is_some());
     nearest::check_restrictions(&schema, &select.relations)?;
     let restrictions = Restrictions::prepare(
@@ -136,11 +124,13 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
             statement: StatementKind::Select,
             // The search of nearest vectors has its own check, which ALLOW FILTERING does not switch off.
             allow_filtering: select.allow_filtering || is_nearest,
-            only_static: selection.is_only_static(),
+            only_static,
         },
     )?;
+    let selection = Selection::prepare(planner_ref, &schema, &select.selection)?;
+    let selection = if select.json { selection.into_json(planner_ref) } else { selection };
     if select.distinct {
-        check_distinct(&schema, &selection, &restrictions)?;
+        check_distinct(&schema, &selection, &restrictions, &select.order_by)?;
     }
     let grouping = Grouping::prepare(planner_ref, &schema, &select.group_by, &restrictions, select.distinct)?;
     let is_one_row = selection.is_aggregate() && grouping.is_none();
@@ -182,13 +172,16 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
     let metadata = Arc::new(ResultMetadata::new(&selection.columns));
     // A compact table without clustering columns has one row in a partition, which is its static row.
     let is_distinct = select.distinct || schema.is_static_compact();
+    let partition_key_markers = planner.markers.of_partition_key(&schema);
+    let markers = planner.markers.finish()?;
     let mut plan = SelectPlan {
-        partition_key_markers: restrictions.partition.markers(),
         names_partitions_by_in: select.relations.iter().any(|relation| {
-            matches!(relation, Relation::In { .. }) && restricts_partitions(&schema, relation)
+            // A single value in the list of IN is an equality.
+            let is_one =
+                matches!(relation, Relation::In { values: InValues::List(terms), .. } if terms.len() == 1);
+            matches!(relation, Relation::In { .. }) && !is_one && restricts_partitions(&schema, relation)
         }),
         restricts_partitions: select.relations.iter().any(|relation| restricts_partitions(&schema, relation)),
-        schema,
         selection,
         restrictions,
         order,
@@ -200,10 +193,12 @@ pub fn prepare(mut planner: Planner<'_>, select: &Select) -> Result<SelectPlan, 
         bypass_cache: select.bypass_cache,
         timeout,
         service_level: select.using.service_level.as_ref().map(|level| level.text.clone()),
-        markers: planner.markers.finish()?,
+        partition_key_markers,
+        markers,
         calls: planner.calls,
         metadata,
         masked: None,
+        schema,
     };
     plan.masked = table.and_then(|table| MaskedPlan::new(&plan, &table.settings, &select.relations));
     Ok(plan)
@@ -213,13 +208,20 @@ fn check_distinct(
     schema: &TableSchema,
     selection: &Selection,
     restrictions: &Restrictions,
+    order_by: &[OrderBy],
 ) -> Result<(), CqlError> {
     if restrictions.restricts_clustering()
         || restrictions.filters.any(|column| matches!(column, ColumnRef::Regular(_)))
     {
         return invalid!("{DISTINCT_RESTRICTION}");
     }
-    let reads = selection.reads();
+    let mut reads = selection.reads();
+    // Rows of several partitions are sorted by columns of the result.
+    if restrictions.partition.is_in() {
+        for item in order_by.iter().filter(|item| item.ann_of.is_none()) {
+            reads.push(ColumnRef::named(schema, item.column.as_str())?);
+        }
+    }
     for column in &reads {
         if !matches!(column, ColumnRef::PartitionKey(_) | ColumnRef::Static(_)) {
             return invalid!(

@@ -26,7 +26,6 @@ use crate::term::{Expr, Planner, SELECTION, is_assignable};
 pub struct Selection {
     pub columns: Vec<ColumnSpec>,
     pub computation: RowComputation,
-    is_all: bool,
 }
 
 /// The computation for each row.
@@ -103,7 +102,7 @@ impl Selection {
                 let all = ColumnRef::all(schema);
                 let columns =
                     all.iter().map(|column| planner.spec(column.name(schema), column.ty(schema))).collect();
-                Ok(Self { columns, computation: RowComputation::Plain(all), is_all: true })
+                Ok(Self { columns, computation: RowComputation::Plain(all) })
             }
             Selectors::Items(items) => {
                 let items = qualified(planner, items);
@@ -131,7 +130,7 @@ impl Selection {
             for (item, column) in items.iter().zip(&refs) {
                 columns.push(planner.spec(&item.column_name(), column.ty(schema)));
             }
-            return Ok(Self { columns, computation: RowComputation::Plain(refs), is_all: false });
+            return Ok(Self { columns, computation: RowComputation::Plain(refs) });
         }
         let mut builder =
             Builder { planner, schema, inputs: vec![], aggregates: vec![], introspection: false };
@@ -155,7 +154,7 @@ impl Selection {
         }
         let Builder { inputs, aggregates, .. } = builder;
         let computed = Computed { inputs, outputs, aggregates, json: None };
-        Ok(Self { columns, computation: RowComputation::Computed(computed), is_all: false })
+        Ok(Self { columns, computation: RowComputation::Computed(computed) })
     }
 
     /// Converts the selection to that of SELECT JSON, with a single text column.
@@ -185,7 +184,6 @@ impl Selection {
         Self {
             columns: vec![planner.spec("[json]", &CqlType::Text)],
             computation: RowComputation::Computed(computed),
-            ..self
         }
     }
 
@@ -227,16 +225,6 @@ impl Selection {
                 })
                 .collect(),
         }
-    }
-
-    /// Whether the selection reads static columns, and no others but partition key columns.
-    pub fn is_only_static(&self) -> bool {
-        let reads = self.reads();
-        let allowed =
-            |column: &ColumnRef| matches!(column, ColumnRef::Static(_) | ColumnRef::PartitionKey(_));
-        !self.is_all
-            && reads.iter().any(|column| matches!(column, ColumnRef::Static(_)))
-            && reads.iter().all(allowed)
     }
 }
 
@@ -320,7 +308,9 @@ impl Builder<'_, '_> {
                 if is_untyped(&arg) {
                     return cannot_infer(of);
                 }
-                let (expr, ty) = function::cast(self.planner, arg, ty)?;
+                let is_descending =
+                    matches!(&**of, Selector::Column(name) if self.is_descending(name.as_str()));
+                let (expr, ty) = function::cast(self.planner, arg, ty, is_descending, &of.column_name())?;
                 Ok(Arg::Typed(expr, ty))
             }
             Selector::Hint { ty, of, span } => {
@@ -416,6 +406,11 @@ impl Builder<'_, '_> {
         Ok(Arg::Typed(Expr::Sequence { ty: ty.clone(), elements }, ty))
     }
 
+    /// Whether the name is that of a clustering column in descending order.
+    fn is_descending(&self, name: &str) -> bool {
+        self.schema.clustering.iter().any(|column| column.name == name && column.ty.is_reversed())
+    }
+
     fn check_not_inside(&self) -> Result<(), CqlError> {
         if self.introspection {
             return invalid!("aggregate functions cannot be used as arguments of aggregate functions");
@@ -465,6 +460,10 @@ impl Builder<'_, '_> {
         let (expr, ty) = prepared?;
         match Aggregate::named(name, Some(&ty)) {
             Some(aggregate) => Ok(self.aggregate(aggregate, vec![expr])),
+            None if *ty.without_reversed() == CqlType::Timestamp => invalid!(
+                "Ambiguous call to function {name} (can be matched by following signatures: system.{name} : \
+                 (varint) -> varint, system.{name} : (bigint) -> bigint): use type casts to disambiguate"
+            ),
             None => {
                 let numbers = [
                     "smallint", "varint", "counter", "tinyint", "double", "decimal", "bigint", "float", "int",

@@ -10,9 +10,13 @@ pub fn is_assignable(to: &CqlType, from: &CqlType) -> bool {
         (CqlType::Blob, _) => true,
         (CqlType::Text, CqlType::Ascii)
         | (CqlType::Uuid, CqlType::TimeUuid)
-        | (CqlType::Counter | CqlType::Timestamp, CqlType::BigInt)
-        | (CqlType::BigInt, CqlType::Counter)
-        | (CqlType::Varint, CqlType::BigInt | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt) => true,
+        | (CqlType::Counter | CqlType::Timestamp | CqlType::Time, CqlType::BigInt)
+        | (CqlType::BigInt, CqlType::Counter | CqlType::Timestamp)
+        | (CqlType::Date, CqlType::Int)
+        | (
+            CqlType::Varint,
+            CqlType::BigInt | CqlType::Int | CqlType::SmallInt | CqlType::TinyInt | CqlType::Timestamp,
+        ) => true,
         _ => to.freeze() == from.freeze(),
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use model::types::CqlType;
+use model::{KeyColumn, TableSchema};
 use protocol::{self, ColumnSpec, CqlError};
 use smallvec::SmallVec;
 use syntax::Marker;
@@ -14,13 +15,15 @@ use crate::error::invalid;
 #[derive(Debug)]
 pub struct Markers {
     specs: Vec<Option<ColumnSpec>>,
+    /// The name of each marker's place, which is the name of a column if its value is that of the column.
+    places: Vec<String>,
     hidden: usize,
 }
 
 impl Markers {
     /// Creates `count` markers of unknown types.
     pub fn new(count: usize) -> Self {
-        Self { specs: vec![None; count], hidden: 0 }
+        Self { specs: vec![None; count], places: vec![String::new(); count], hidden: 0 }
     }
 
     /// Adds `count` hidden markers after those of the text, and returns the index of the first. Clients do
@@ -32,6 +35,9 @@ impl Markers {
 
     /// Sets the type and name of a marker. A named marker such as `:v` keeps its own name.
     pub fn set(&mut self, marker: &Marker, mut spec: ColumnSpec) {
+        if let Some(place) = self.places.get_mut(marker.index) {
+            place.clone_from(&spec.name);
+        }
         if let Some(name) = &marker.name {
             spec.name.clone_from(name);
         }
@@ -39,6 +45,16 @@ impl Markers {
         if let Some(slot) = self.specs.get_mut(marker.index) {
             *slot = Some(spec);
         }
+    }
+
+    /// Index of the bind marker for each partition key column, for clients; empty if a column has none. Of
+    /// several markers of a column, as of IN, the last one counts, as in Cassandra.
+    pub fn of_partition_key(&self, schema: &TableSchema) -> Vec<u16> {
+        let of_column = |column: &KeyColumn| {
+            let at = self.places.iter().rposition(|place| *place == column.name)?;
+            u16::try_from(at).ok()
+        };
+        schema.partition_key.iter().map(of_column).collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Returns the metadata of the markers, for clients.

@@ -4,6 +4,7 @@ mod change_logs;
 mod compact;
 mod differences;
 mod functions;
+mod resolution;
 mod vectors;
 mod view_laws;
 mod views;

@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
             None => "the end".to_owned(),
         };
         type_err!(
-            "type name '{}': expected {expected} at byte {}, found {found}",
+            "Error setting type {}: expected {expected} at byte {}, found {found}",
             excerpt(self.text),
             self.at
         )
@@ -216,7 +216,7 @@ impl<'a> Parser<'a> {
     fn type_at(&mut self, depth: usize) -> Result<CqlType, TypeError> {
         if depth >= MAX_DEPTH {
             return type_err!(
-                "type name '{}' nests more than {MAX_DEPTH} levels, at byte {}",
+                "Error setting type {}: it nests more than {MAX_DEPTH} levels, at byte {}",
                 excerpt(self.text),
                 self.at
             );
@@ -253,14 +253,18 @@ impl<'a> Parser<'a> {
                 self.expect(b',')?;
                 let digits = self.identifier()?;
                 let Ok(dimension) = digits.parse() else {
-                    return type_err!("type name '{}': '{digits}' is not a dimension", excerpt(self.text));
+                    return type_err!(
+                        "Error setting type {}: '{digits}' is not a dimension",
+                        excerpt(self.text)
+                    );
                 };
                 self.expect(b')')?;
                 CqlType::vector(element, dimension)
             }
             _ => type_err!(
-                "type name '{}': unknown class '{}'; only Cassandra's own types can be read",
+                "Error setting type {}: Unable to find abstract-type class '{}{}'",
                 excerpt(self.text),
+                if full_name.contains('.') { "" } else { PACKAGE },
                 excerpt(full_name)
             ),
         }
@@ -268,7 +272,7 @@ impl<'a> Parser<'a> {
 
     fn wrong_count<T>(&self, class: &str, expected: usize, found: usize) -> Result<T, TypeError> {
         type_err!(
-            "type name '{}': {class} takes {expected} type parameters, found {found}",
+            "Error setting type {}: {class} takes {expected} type parameters, found {found}",
             excerpt(self.text)
         )
     }
@@ -326,7 +330,7 @@ impl<'a> Parser<'a> {
         match parse_hex(hex).and_then(|bytes| String::from_utf8(bytes).ok()) {
             Some(name) => Ok(name),
             None => type_err!(
-                "type name '{}': '{}' at byte {at} is not a UTF-8 name in hexadecimal",
+                "Error setting type {}: '{}' at byte {at} is not a UTF-8 name in hexadecimal",
                 excerpt(self.text),
                 excerpt(hex)
             ),
@@ -418,8 +422,11 @@ mod tests {
     #[test]
     fn errors_name_what_is_wrong() {
         let error = |name: &str| CqlType::from_java_name(name).unwrap_err().to_string();
-        assert!(error("com.example.PointType").contains("unknown class 'com.example.PointType'"));
-        assert!(error("DynamicCompositeType(a=>Int32Type)").contains("'DynamicCompositeType'"));
+        assert!(
+            error("com.example.PointType")
+                .contains("Unable to find abstract-type class 'com.example.PointType'")
+        );
+        assert!(error("DynamicCompositeType(a=>Int32Type)").contains(".DynamicCompositeType'"));
         assert!(error("Int32Type)").contains("expected the end of the type at byte 9, found ')'"));
         assert!(error("ListType(Int32Type").contains("expected ',' or ')' at byte 18, found the end"));
         assert!(error("ListType").contains("expected '(' after ListType"));

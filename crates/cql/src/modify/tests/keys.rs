@@ -115,15 +115,15 @@ fn unset_values_leave_what_is_there() {
 fn prepared_metadata_names_the_markers_of_the_partition_key() {
     let db = Db::new();
     let plan = db.plan("INSERT INTO p (v, k2, k1) VALUES (?, ?, :name)").expect("a plan");
-    assert_eq!(plan.partition_markers(), Some(&[2, 1][..]));
+    assert_eq!(plan.partition_key_markers(), [2, 1]);
     let names: Vec<_> = plan.markers().iter().map(|spec| (spec.name.as_str(), &spec.column_type)).collect();
     assert_eq!(names, [("v", &CqlType::Int), ("k2", &CqlType::Int), ("name", &CqlType::Text)]);
     let plan = db.plan("UPDATE p USING TTL ? SET v = ? WHERE k1 = ? AND k2 = 1").expect("a plan");
-    assert_eq!((plan.partition_markers(), plan.markers()[0].name.as_str()), (None, "[ttl]"));
+    assert_eq!((plan.partition_key_markers(), plan.markers()[0].name.as_str()), (&[][..], "[ttl]"));
     let plan =
         db.plan("UPDATE t SET m[?] = ?, l[?] = ?, u.number = ? WHERE k = ? AND c IN ?").expect("a plan");
     let names: Vec<_> = plan.markers().iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, ["key(m)", "value(m)", "idx(l)", "value(l)", "u.number", "k", "in(c)"]);
-    assert_eq!(plan.partition_markers(), Some(&[5][..]));
+    assert_eq!(plan.partition_key_markers(), [5]);
     assert!(!plan.is_conditional() && !plan.is_counter() && !plan.is_batch());
 }

@@ -376,7 +376,7 @@ fn what_cassandra_refuses_is_refused_with_its_text() {
         ),
         ("SELECT v FROM ks.wide WHERE k IN (1, null)", "Invalid null value in condition for column k"),
         ("SELECT l[0] FROM ks.wide", "Element selection is only allowed on sets and maps, but l is a list"),
-        ("SELECT CAST(v AS uuid) FROM ks.wide", "int cannot be cast to uuid"),
+        ("SELECT CAST(v AS uuid) FROM ks.wide", "v cannot be cast to uuid"),
         ("SELECT l[0..1] FROM ks.wide", "Slice selection is only allowed on sets and maps, but l is a list"),
         (
             "SELECT CAST(1 AS text) FROM ks.wide",
