@@ -48,7 +48,6 @@ pub use shard::files::{DirEntry, DirLock, Files, LOCK_FILE_NAME, OpenOptions};
 pub use shard::net::{ACCEPT_PAUSE_US, Accepted, ListenOptions, Listener, Net};
 pub use shard::remote::Remote;
 pub use shard::reply::{Reply, ShardGone};
-pub use shard::settling::Stage;
 pub use shard::stream::Stream;
 pub use shard::{JoinHandle, Shard};
 pub use stall::StallOptions;

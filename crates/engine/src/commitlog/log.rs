@@ -25,7 +25,7 @@ use base::crc::crc32;
 use base::{LogThrottle, broken};
 use log::{debug, error};
 use model::TableId;
-use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard, Stage};
+use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
 
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES};
 use super::others::{Note, Others};
@@ -521,7 +521,7 @@ impl CommitLog {
                 more.await;
                 // Let all tasks that are about to append in this turn do so.
                 match self.options.sync {
-                    SyncMode::Periodic { .. } => self.shard.settled(Stage::Log).await,
+                    SyncMode::Periodic { .. } => self.shard.settled().await,
                     SyncMode::Batch => self.shard.yield_now().await,
                     SyncMode::Group { window_us } => {
                         self.shard.yield_now().await;

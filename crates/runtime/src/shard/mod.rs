@@ -14,7 +14,6 @@ pub(crate) mod net;
 pub(crate) mod queue;
 pub(crate) mod remote;
 pub(crate) mod reply;
-pub(crate) mod settling;
 pub(crate) mod stream;
 pub(crate) mod timer;
 
@@ -34,6 +33,7 @@ use base::HashMap;
 use iosched::{ClassStats, Disk, IoQueue, Learned};
 
 use crate::ShardId;
+use crate::event::Event;
 use crate::group::{CpuGroup, IoClass};
 use crate::groups::Groups;
 use crate::shard::backend::Backend;
@@ -43,7 +43,6 @@ use crate::shard::net::Net;
 use crate::shard::queue::{LocalQueue, Message, RemoteCall, Runnable, TaskInfo};
 use crate::shard::remote::Remote;
 use crate::shard::reply::{Reply, ShardGone, reply};
-use crate::shard::settling::{Settling, Stage};
 use crate::shard::timer::{Sleep, Timers};
 use crate::stall::{Stall, StallDetector, StallOptions};
 use crate::stats::{GroupStats, IoCounters, IoStats, ShardStats, StatsCell};
@@ -63,7 +62,8 @@ struct Inner {
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     messages: RefCell<Vec<Message>>,
     io_gate: Rc<IoGate>,
-    settling: Settling,
+    /// The requests of a turn that are ready have run.
+    settled: Event,
     stalls: StallDetector,
     running: Cell<CpuGroup>,
     /// Whether a thread may block on replies. False in a simulated world, which runs on that thread.
@@ -105,7 +105,7 @@ impl Shard {
             locals: RefCell::default(),
             messages: RefCell::default(),
             io_gate,
-            settling: Settling::default(),
+            settled: Event::new(),
             stalls: StallDetector::new(stalls),
             running: Cell::new(CpuGroup::Background),
             may_block,
@@ -200,9 +200,11 @@ impl Shard {
         })
     }
 
-    /// Resolves when the requests that are ready have run, as far as one turn lets them: see [`Stage`].
-    pub async fn settled(&self, stage: Stage) {
-        self.0.settling.of(stage).next().await;
+    /// Resolves when no request that is ready remains, or the turn ends, whichever is first. A request that has
+    /// yielded counts as ready no more: it is a long one. For a task that works for many requests at once, such
+    /// as the writer of the commit log, and should run once a turn, not once a request.
+    pub async fn settled(&self) {
+        self.0.settled.next().await;
     }
 
     /// True once the current turn has used its time quota, or I/O has completed during a long poll. The task
@@ -391,7 +393,7 @@ impl Shard {
     pub(crate) fn begin_turn(&self, now_ns: u64) -> usize {
         self.0.queue.set_now_ns(now_ns);
         self.follow_groups();
-        self.0.settling.wake_all();
+        self.0.settled.signal();
         let mut done = 0;
         if self.0.timers.next_deadline_us().is_some() {
             done += self.0.timers.fire(now_ns / 1000);
@@ -420,17 +422,19 @@ impl Shard {
     /// Polls a ready task of the group that is next, and calls `after` before the time of the task is taken;
     /// `None` if no task is ready.
     pub(crate) fn run_next(&self, after: impl FnOnce()) -> Option<Ran> {
-        while self.0.settling.is_awaited() && !self.0.queue.has_foreground() {
-            self.0.settling.wake_next();
+        if self.0.settled.is_awaited() && !self.0.queue.has_foreground() {
+            self.0.settled.signal();
         }
         let runnable = self.0.queue.pop_next()?;
         Some(self.run(runnable, after))
     }
 
-    /// Wakes the tasks of the next stage, as [`Self::run_next`] does, for a caller that chooses the tasks.
-    /// False if none waits.
+    /// Wakes the tasks that wait in [`Self::settled`], as [`Self::run_next`] does, for a caller that chooses the
+    /// tasks. False if none waits.
     pub(crate) fn settle(&self) -> bool {
-        self.0.settling.wake_next()
+        let is_awaited = self.0.settled.is_awaited();
+        self.0.settled.signal();
+        is_awaited
     }
 
     /// Polls the ready task at `place`, and calls `after` before the time of the task is taken.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use runtime::{BackendChoice, CpuGroup, Event, Shard, Stage};
+use runtime::{BackendChoice, CpuGroup, Shard};
 
 use crate::worlds::{in_every_world, start};
 
@@ -33,7 +33,7 @@ fn timers_fire_in_order_and_not_early() {
 }
 
 #[test]
-fn stages_of_a_turn_follow_the_requests_even_beside_endless_work() {
+fn a_turn_settles_even_beside_endless_work() {
     async fn test(shard: Shard, _dir: PathBuf) {
         let stops = Rc::new(Cell::new(false));
         for group in [CpuGroup::Statement, CpuGroup::Compaction] {
@@ -46,59 +46,39 @@ fn stages_of_a_turn_follow_the_requests_even_beside_endless_work() {
             shard.spawn(group, endless).detach();
         }
         for _ in 0..20 {
-            let appended = Rc::new(Cell::new(0));
-            let waits = |stage| {
-                let (shard, appended) = (shard.clone(), Rc::clone(&appended));
-                shard.clone().spawn(CpuGroup::CommitLog, async move {
-                    shard.settled(stage).await;
-                    appended.get()
-                })
+            let writer = {
+                let shard = shard.clone();
+                shard.clone().spawn(CpuGroup::CommitLog, async move { shard.settled().await })
             };
-            let (answers, log) = (waits(Stage::Answers), waits(Stage::Log));
             for _ in 0..10 {
-                let appended = Rc::clone(&appended);
-                let request = async move { appended.set(appended.get() + 1) };
-                shard.spawn(CpuGroup::Statement, request).detach();
+                shard.spawn(CpuGroup::Statement, async {}).detach();
             }
-            log.await;
-            answers.await;
+            writer.await;
         }
         stops.set(true);
     }
-    in_every_world("stages", test);
+    in_every_world("settled", test);
 }
 
 #[test]
-fn a_stage_gathers_the_requests_of_its_turn() {
+fn a_task_that_waits_for_the_turn_gathers_its_requests() {
     let Some(runtime) = start(BackendChoice::Threads) else { panic!("this back end works everywhere") };
     let gathered = runtime.remote().call(0, CpuGroup::Statement, |shard| async move {
-        let (requests, seen) = (Rc::new(Cell::new(0)), Rc::new(RefCell::new(vec![])));
-        let written = Rc::new(Event::new());
-        let mut stages = vec![];
-        for (stage, name) in [(Stage::Answers, "answers"), (Stage::Log, "log")] {
-            let (shard, requests, seen) = (shard.clone(), Rc::clone(&requests), Rc::clone(&seen));
-            let written = (stage == Stage::Log).then(|| Rc::clone(&written));
-            stages.push(shard.clone().spawn(CpuGroup::CommitLog, async move {
-                shard.settled(stage).await;
-                seen.borrow_mut().push((name, requests.get()));
-                written.inspect(|written| written.signal());
-            }));
-        }
+        let requests = Rc::new(Cell::new(0));
+        let writer = {
+            let (shard, requests) = (shard.clone(), Rc::clone(&requests));
+            shard.clone().spawn(CpuGroup::CommitLog, async move {
+                shard.settled().await;
+                requests.get()
+            })
+        };
         for _ in 0..10 {
-            let (written, requests) = (Rc::clone(&written), Rc::clone(&requests));
-            let request = async move {
-                requests.set(requests.get() + 1);
-                written.next().await;
-                requests.set(requests.get() + 100);
-            };
-            shard.spawn(CpuGroup::Statement, request).detach();
+            let requests = Rc::clone(&requests);
+            shard.spawn(CpuGroup::Statement, async move { requests.set(requests.get() + 1) }).detach();
         }
-        for stage in stages {
-            stage.await;
-        }
-        seen.take()
+        writer.await
     });
-    assert_eq!(gathered.wait().unwrap(), [("log", 10), ("answers", 1010)]);
+    assert_eq!(gathered.wait().unwrap(), 10);
     runtime.shutdown().unwrap();
 }
 
