@@ -1,6 +1,6 @@
 //! Tests of the house rules: they read files of the repository and run nothing.
 //!
-//! - [`map`]: ARCHITECTURE.md and the other pages name existing things, and ARCHITECTURE.md all of them;
+//! - [`map`]: the pages name existing things, and docs/code-map.md all of them;
 //! - [`arrows`]: crates depend only on what the table in ARCHITECTURE.md allows;
 //! - [`rooms`]: modules of a crate use each other only as its row there allows;
 //! - [`figures`]: tables of figures in bench/README.md rest on records;

@@ -1,5 +1,5 @@
-//! Compares ARCHITECTURE.md with the source tree: names on the page exist, and everything at its level is
-//! named.
+//! Compares ARCHITECTURE.md and docs/code-map.md with the source tree: names on the pages exist, and everything
+//! at their level is named.
 //!
 //! - The code map has a heading for each crate and below it, in code blocks, paths from the crate's folder.
 //!   Each must exist, and every module and folder directly in `src/` must be there, except those of tests.
@@ -54,22 +54,22 @@ fn modules(name: &str) -> Vec<String> {
 
 #[test]
 fn every_crate_is_on_the_map_and_nothing_else() {
-    let page = text("ARCHITECTURE.md");
+    let page = text("docs/code-map.md");
     let on_map: BTreeSet<String> =
-        headings(section(&page, "## The code map"), "### ").into_iter().map(str::to_string).collect();
+        headings(section(&page, "## The crates"), "### ").into_iter().map(str::to_string).collect();
     let on_disk: BTreeSet<String> = crates().into_iter().collect();
     let forgotten: Vec<_> = on_disk.difference(&on_map).collect();
     let gone: Vec<_> = on_map.difference(&on_disk).collect();
     assert!(
         forgotten.is_empty() && gone.is_empty(),
-        "ARCHITECTURE.md, the code map: add {forgotten:?}, remove {gone:?}"
+        "docs/code-map.md: add {forgotten:?}, remove {gone:?}"
     );
 }
 
 #[test]
 fn every_path_on_the_map_exists_and_every_module_is_on_it() {
-    let page = text("ARCHITECTURE.md");
-    let map = section(&page, "## The code map");
+    let page = text("docs/code-map.md");
+    let map = section(&page, "## The crates");
     let mut wrong = vec![];
     for name in crates() {
         let part = section(map, &format!("### {name}"));
@@ -93,7 +93,7 @@ fn every_path_on_the_map_exists_and_every_module_is_on_it() {
             ));
         }
     }
-    assert!(wrong.is_empty(), "ARCHITECTURE.md, the code map\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/code-map.md\n{}", wrong.join("\n"));
 }
 
 /// A source file: the names of its folders and its own name, and its text.

@@ -1,4 +1,4 @@
-//! Compares dependencies between the rooms of a crate with "The rooms" of ARCHITECTURE.md. A room is a module
+//! Compares dependencies between the rooms of a crate with "The rooms" of docs/code-map.md. A room is a module
 //! directly in `src/`.
 //!
 //! - Each crate has a row with its rooms in an order: a room may use those before it. Rooms that use each
@@ -236,7 +236,7 @@ fn check_knots(name: &str, arrows: &Arrows, order: &Order) -> Vec<String> {
 
 /// The crates' rows.
 fn orders() -> BTreeMap<String, Order> {
-    let page = text("ARCHITECTURE.md");
+    let page = text("docs/code-map.md");
     let row = |row: Vec<String>| {
         let [name, rooms] = row.try_into().expect("a row of the rooms has two cells");
         (name, order(&rooms))
@@ -265,13 +265,13 @@ fn rooms_use_only_those_before_them() {
     wrong.extend(
         orders.keys().filter(|name| !known.contains(name)).map(|name| format!("there is no crate {name}")),
     );
-    assert!(wrong.is_empty(), "ARCHITECTURE.md, \"The rooms\"\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/code-map.md, \"The rooms\"\n{}", wrong.join("\n"));
     assert!(count > 100, "only {count} arrows between rooms were found: the sources are not read rightly");
 }
 
 #[test]
 fn rooms_of_the_engine_use_only_what_their_rows_name() {
-    let page = text("ARCHITECTURE.md");
+    let page = text("docs/code-map.md");
     let rows = table(section(section(&page, "## The rooms"), "### Rooms of the engine"));
     let allowed: BTreeMap<String, Order> = rows
         .into_iter()
@@ -281,7 +281,7 @@ fn rooms_of_the_engine_use_only_what_their_rows_name() {
         })
         .collect();
     let wrong = check_rows(&arrows_of("engine"), &allowed);
-    assert!(wrong.is_empty(), "ARCHITECTURE.md, \"Rooms of the engine\"\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/code-map.md, \"Rooms of the engine\"\n{}", wrong.join("\n"));
 }
 
 fn check_rows(arrows: &Arrows, allowed: &BTreeMap<String, Order>) -> Vec<String> {
