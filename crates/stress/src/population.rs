@@ -1,10 +1,13 @@
 //! Which partitions a worker's operations use: `-pop`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use base::rng::Rng;
 
 use crate::distribution::Distribution;
 
-/// The seeds of partitions.
+/// The seeds of partitions. Clones share a sequence, so that all workers together take each seed once a pass.
 #[derive(Clone, Debug)]
 pub enum Population {
     /// One after another, from the first to the last, then again from the first.
@@ -13,45 +16,33 @@ pub enum Population {
         first: u64,
         /// How many there are; at least one.
         count: u64,
-        /// How many operations this worker has begun.
-        begun: u64,
-        /// The worker's index.
-        worker: u64,
-        /// Workers take turns: worker 0 the first seed, worker 1 the second, …
-        workers: u64,
+        /// How many were taken.
+        taken: Arc<AtomicU64>,
     },
     /// At random.
     Random(Distribution),
 }
 
 impl Population {
-    /// The population of one of `workers` workers.
-    pub fn of_worker(&self, index: usize, workers: usize) -> Self {
+    /// `first` to `last`, in order.
+    pub fn sequence(first: u64, last: u64) -> Self {
+        Self::Sequence { first, count: last.saturating_sub(first).saturating_add(1), taken: Arc::default() }
+    }
+
+    /// The same population for another run: a sequence begins anew.
+    pub fn from_its_start(&self) -> Self {
         match self {
-            Self::Sequence { first, count, .. } => Self::Sequence {
-                first: *first,
-                count: *count,
-                begun: 0,
-                worker: index as u64,
-                workers: workers as u64,
-            },
+            Self::Sequence { first, count, .. } => {
+                Self::Sequence { first: *first, count: *count, taken: Arc::default() }
+            }
             random @ Self::Random(_) => random.clone(),
         }
     }
 
-    /// `first` to `last`, in order.
-    pub fn sequence(first: u64, last: u64) -> Self {
-        Self::Sequence { first, count: last.saturating_sub(first) + 1, begun: 0, worker: 0, workers: 1 }
-    }
-
     /// The seed of the next partition.
-    pub fn next(&mut self, rng: &mut Rng) -> u64 {
+    pub fn next(&self, rng: &mut Rng) -> u64 {
         match self {
-            Self::Sequence { first, count, begun, worker, workers } => {
-                let at = begun.wrapping_mul(*workers).wrapping_add(*worker);
-                *begun += 1;
-                *first + at % *count
-            }
+            Self::Sequence { first, count, taken } => *first + taken.fetch_add(1, Ordering::Relaxed) % *count,
             Self::Random(distribution) => distribution.sample(rng) as u64,
         }
     }
@@ -64,15 +55,12 @@ mod tests {
     #[test]
     fn workers_together_take_each_seed_once_a_pass() {
         let all = Population::sequence(5, 11);
+        let workers = [all.clone(), all.clone(), all.clone()];
         let mut rng = Rng::new(1);
-        let mut taken: Vec<u64> = (0..2)
-            .flat_map(|worker| {
-                let mut population = all.of_worker(worker, 2);
-                (0..7).map(|_| population.next(&mut rng)).collect::<Vec<_>>()
-            })
-            .collect();
+        let mut taken: Vec<u64> = (0..14).map(|turn| workers[turn * turn % 3].next(&mut rng)).collect();
         taken.sort();
         let twice: Vec<u64> = (5..=11).flat_map(|seed| [seed, seed]).collect();
         assert_eq!(taken, twice);
+        assert_eq!(all.from_its_start().next(&mut rng), 5);
     }
 }

@@ -233,13 +233,14 @@ fn one(
         let target = &targets[index % targets.len()];
         connections.push(Connection::open_without_events(target).map_err(|failure| failure.to_string())?);
     }
+    let population = population.from_its_start();
     let shared = Shared::new();
     let mut all_workers = vec![];
     for (index, (connection, measured)) in connections.into_iter().zip(&measured).enumerate() {
         // The remainder of the threads goes to the first workers.
         let in_flight = threads / workers + usize::from(index < threads % workers);
         let pace = Pace::of_worker(amount, settings.rate, index, workers);
-        let population = population.of_worker(index, workers);
+        let population = population.clone();
         let seed = index as u64 + 1;
         all_workers.push(Worker::new(
             plan, &manner, &shared, measured, connection, pace, population, in_flight, seed,

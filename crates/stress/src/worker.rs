@@ -176,7 +176,7 @@ impl<'a> Worker<'a> {
     /// Starts the operation that was due at `due`.
     fn start(&mut self, due: Duration) -> Result<(), String> {
         let index = self.operations.choose(&mut self.rng);
-        let population = &mut self.population;
+        let population = &self.population;
         let request = self.plan.operations[index]
             .request(index, &self.plan.table, &mut self.rng, |rng| population.next(rng))?;
         let sent = self.elapsed();

@@ -236,8 +236,8 @@ fn too_much_is_refused_or_delayed_by_workload() {
     let (_, rows, refused, late, _) = flood("web", 3.0);
     assert!(rows > 0 && refused > 0, "{rows} rows, {refused} refused, {late} late");
     assert_eq!(delayed("web"), 0);
-    // Half a second's work is admitted; the remaining requests stay in the socket. A rate that was measured while
-    // other processes used the cores is too low, and three seconds of it may be less than is admitted.
+    // Half a second's work is admitted; the remaining requests stay in the socket. A rate that was measured
+    // while other processes used the cores is too low, and three seconds of it may be less than is admitted.
     let was_delayed = [3.0, 12.0, 48.0].into_iter().any(|seconds| {
         let (requests, rows, refused_batch, late, under_way_max) = flood("olap", seconds);
         assert_eq!((rows, refused_batch, late), (requests, 0, 0));

@@ -60,10 +60,7 @@ fn every_crate_is_on_the_map_and_nothing_else() {
     let on_disk: BTreeSet<String> = crates().into_iter().collect();
     let forgotten: Vec<_> = on_disk.difference(&on_map).collect();
     let gone: Vec<_> = on_map.difference(&on_disk).collect();
-    assert!(
-        forgotten.is_empty() && gone.is_empty(),
-        "docs/code-map.md: add {forgotten:?}, remove {gone:?}"
-    );
+    assert!(forgotten.is_empty() && gone.is_empty(), "docs/code-map.md: add {forgotten:?}, remove {gone:?}");
 }
 
 #[test]
