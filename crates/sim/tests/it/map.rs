@@ -1,5 +1,5 @@
-//! Compares ARCHITECTURE.md and docs/code-map.md with the source tree: names on the pages exist, and everything
-//! at their level is named.
+//! Compares ARCHITECTURE.md and docs/code-map.md with the source tree: names on the pages exist, and
+//! everything at their level is named.
 //!
 //! - The code map has a heading for each crate and below it, in code blocks, paths from the crate's folder.
 //!   Each must exist, and every module and folder directly in `src/` must be there, except those of tests.
