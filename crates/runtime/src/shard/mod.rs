@@ -200,9 +200,9 @@ impl Shard {
         })
     }
 
-    /// Resolves when no request that is ready remains, or the turn ends, whichever is first. A request that has
-    /// yielded counts as ready no more: it is a long one. For a task that works for many requests at once, such
-    /// as the writer of the commit log, and should run once a turn, not once a request.
+    /// Resolves when no request that is ready remains, or the turn ends, whichever is first. A request that
+    /// has yielded counts as ready no more: it is a long one. For a task that works for many requests at
+    /// once, such as the writer of the commit log, and should run once a turn, not once a request.
     pub async fn settled(&self) {
         self.0.settled.next().await;
     }
@@ -429,8 +429,8 @@ impl Shard {
         Some(self.run(runnable, after))
     }
 
-    /// Wakes the tasks that wait in [`Self::settled`], as [`Self::run_next`] does, for a caller that chooses the
-    /// tasks. False if none waits.
+    /// Wakes the tasks that wait in [`Self::settled`], as [`Self::run_next`] does, for a caller that chooses
+    /// the tasks. False if none waits.
     pub(crate) fn settle(&self) -> bool {
         let is_awaited = self.0.settled.is_awaited();
         self.0.settled.signal();

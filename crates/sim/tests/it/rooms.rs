@@ -1,5 +1,5 @@
-//! Compares dependencies between the rooms of a crate with "The rooms" of docs/code-map.md. A room is a module
-//! directly in `src/`.
+//! Compares dependencies between the rooms of a crate with "The rooms" of docs/code-map.md. A room is a
+//! module directly in `src/`.
 //!
 //! - Each crate has a row with its rooms in an order: a room may use those before it. Rooms that use each
 //!   other stand together in brackets, a *knot*; the page names each knot. A knot has at most

@@ -42,7 +42,8 @@ pub const MAX_DEPTH: usize = 100;
 /// Parses one statement, with or without a final `;`.
 ///
 /// Errors: [`CqlError::Syntax`]. Its message begins with `line L:C` (lines from 1, columns from 0 in
-/// characters) and quotes the text around this position; a few messages are Cassandra's, which have no position.
+/// characters) and quotes the text around this position; a few messages are Cassandra's, which have no
+/// position.
 pub fn parse(text: &str) -> Result<Parsed, CqlError> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("line 1:0 a statement of {} bytes; 4 GiB is the limit", text.len());
