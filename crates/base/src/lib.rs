@@ -2,7 +2,7 @@
 //! histograms, similar names.
 //!
 //! The list is closed. Nothing in this crate uses a clock, a disk or a thread; a new module needs a reason
-//! (see ARCHITECTURE.md, "base").
+//! (see docs/code-map.md, "base").
 
 #![warn(missing_docs)]
 

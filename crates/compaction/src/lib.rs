@@ -1,4 +1,4 @@
-//! Decides which SSTables are merged when, into what, and why (see ARCHITECTURE.md, "compaction").
+//! Decides which SSTables are merged when, into what, and why (see docs/code-map.md, "compaction").
 //!
 //! All decisions are functions of values: from a [`TableView`] to a [`Plan`] with its [`Reason`]. The caller
 //! runs the plans: it opens files, keeps time and reports the results to the strategy.

@@ -1,4 +1,4 @@
-//! The lab: what compaction strategies cost on a workload, without a server (see ARCHITECTURE.md, "lab").
+//! The lab: what compaction strategies cost on a workload, without a server (see docs/code-map.md, "lab").
 //!
 //! A workload file describes a table as distributions, a node and a load ([`workload`]). The lab simulates
 //! one shard ([`world`]) with the production strategies of `compaction`, their admission, controller and

@@ -1,4 +1,4 @@
-//! SSTables: sorted, immutable tables on disk in Cassandra's `big` and `bti` formats (see ARCHITECTURE.md,
+//! SSTables: sorted, immutable tables on disk in Cassandra's `big` and `bti` formats (see docs/code-map.md,
 //! section "sstable").
 
 pub mod codec;
