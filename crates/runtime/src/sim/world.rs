@@ -259,7 +259,7 @@ impl World {
                 shard.run_at(task, after);
             }
         }
-        // The stages of a turn follow when no task is ready, and for some seeds before.
+        // A turn settles when no task is ready, and for some seeds before.
         if self.rng.borrow_mut().chance(1, 8) {
             shard.settle();
         }
