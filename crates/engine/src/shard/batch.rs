@@ -50,7 +50,25 @@ pub(super) struct Batches {
     /// Signalled when one of the above has fallen.
     changed: Event,
     /// Shards whose memory was full and could not be flushed, with the reason and the end of the pause.
-    refusing: RefCell<HashMap<u32, (u64, String)>>,
+    refusing: RefCell<HashMap<u32, (u64, Refusal)>>,
+}
+
+/// Why a shard whose memory is full cannot flush it.
+#[derive(Clone)]
+enum Refusal {
+    /// The disk is full.
+    NoSpace(String),
+    /// A commit log has failed.
+    Log(LogError),
+}
+
+impl From<Refusal> for EngineError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NoSpace(why) => Self::NoSpace(why),
+            Refusal::Log(error) => Self::Log(error),
+        }
+    }
 }
 
 impl Batches {
@@ -58,7 +76,7 @@ impl Batches {
     fn refusal(&self, shard: u32, now_us: u64) -> Option<EngineError> {
         let refusing = self.refusing.borrow();
         let (until_us, why) = refusing.get(&shard)?;
-        (now_us < *until_us).then(|| EngineError::NoSpace(why.clone()))
+        (now_us < *until_us).then(|| why.clone().into())
     }
 }
 
@@ -116,7 +134,7 @@ struct Taken {
     /// Tables that it does not have any more, one for each mutation.
     unknown: Vec<TableId>,
     /// Its memory is full and cannot be flushed.
-    is_full: Option<String>,
+    is_full: Option<Refusal>,
 }
 
 impl EngineShard {
@@ -259,9 +277,11 @@ impl EngineShard {
         while self.memory.is_full() && is_full.is_none() {
             match self.wait_for_memory().await {
                 Ok(()) => {}
-                Err(EngineError::Stopped) => return Err(EngineError::Stopped),
                 // Waiting is useless. The batch has happened, and the coordinator refuses further ones.
-                Err(error) => is_full = Some(error.to_string()),
+                Err(EngineError::Log(error)) => is_full = Some(Refusal::Log(error)),
+                Err(EngineError::NoSpace(why)) => is_full = Some(Refusal::NoSpace(why)),
+                // The shard stops.
+                Err(error) => return Err(error),
             }
         }
         let mut unknown = vec![];
