@@ -29,6 +29,9 @@ const TLS_ALERT: u8 = 0x15;
 /// Requests of this size together are sent at once.
 const SEND_BYTES: usize = 64 << 10;
 
+/// The stream of a request, and its answer.
+pub type Answer = (i16, Result<ResponseMessage, CqlError>);
+
 /// The server's address and the login data.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -296,7 +299,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Self::request`], except for errors of the server, which are answers.
-    pub fn answer(&mut self) -> Result<(i16, Result<ResponseMessage, CqlError>), Failure> {
+    pub fn answer(&mut self) -> Result<Answer, Failure> {
         self.send()?;
         loop {
             match self.received()? {
@@ -310,7 +313,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Failure::Connection`]: the bytes are no answer.
-    pub fn received(&mut self) -> Result<Option<(i16, Result<ResponseMessage, CqlError>)>, Failure> {
+    pub fn received(&mut self) -> Result<Option<Answer>, Failure> {
         loop {
             match self.inbound.next() {
                 Ok(Some(envelope)) => {
@@ -339,10 +342,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Self::answer`], without [`Failure::Timeout`].
-    pub fn answer_until(
-        &mut self,
-        deadline: Instant,
-    ) -> Result<Option<(i16, Result<ResponseMessage, CqlError>)>, Failure> {
+    pub fn answer_until(&mut self, deadline: Instant) -> Result<Option<Answer>, Failure> {
         if !self.is_nonblocking {
             let set = self.tcp().set_nonblocking(true);
             set.map_err(|error| self.broken(&error))?;
