@@ -128,7 +128,7 @@ impl Distribution {
             ("qextreme" | "qextr", 3) => {
                 let ((min, max), shape) = (range()?, number(1)?);
                 let parts = number(2)?;
-                if parts < 1.0 || parts > 1000.0 {
+                if !(1.0..=1000.0).contains(&parts) {
                     return Err(format!("in {text:?} the number of parts must be 1 to 1000"));
                 }
                 let scale = scale(min, max, shape);

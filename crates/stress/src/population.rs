@@ -30,7 +30,7 @@ impl Population {
     }
 
     /// The same population for another run: a sequence begins anew.
-    pub fn from_its_start(&self) -> Self {
+    pub fn restarted(&self) -> Self {
         match self {
             Self::Sequence { first, count, .. } => {
                 Self::Sequence { first: *first, count: *count, taken: Arc::default() }
@@ -61,6 +61,6 @@ mod tests {
         taken.sort();
         let twice: Vec<u64> = (5..=11).flat_map(|seed| [seed, seed]).collect();
         assert_eq!(taken, twice);
-        assert_eq!(all.from_its_start().next(&mut rng), 5);
+        assert_eq!(all.restarted().next(&mut rng), 5);
     }
 }

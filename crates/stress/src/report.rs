@@ -12,6 +12,9 @@ use crate::measurement::{Measurement, Measurements};
 pub const HEADING: &str = "type,      total ops,    op/s,    pk/s,   row/s,    mean,     med,     .95,     .99,    \
                            .999,     max,   time, errors";
 
+/// A figure of a histogram, in milliseconds.
+type Latency = fn(&Histogram<u64>) -> f64;
+
 /// A line for an operation, or for `total`. `so_far`: operations since the start; `measured`: of the
 /// interval.
 pub fn line(
@@ -63,7 +66,7 @@ pub fn summary(names: &[&str], measured: &Measurements, time: Duration, rate: Op
     row("Op rate", &|of| format!("{}op/s", a_second(of.operations())));
     row("Partition rate", &|of| format!("{}pk/s", a_second(of.partitions)));
     row("Row rate", &|of| format!("{}row/s", a_second(of.rows)));
-    let latencies: [(&str, fn(&Histogram<u64>) -> f64); 6] = [
+    let latencies: [(&str, Latency); 6] = [
         ("mean", |of| of.mean() / 1000.0),
         ("median", |of| at(of, 0.5)),
         ("95th percentile", |of| at(of, 0.95)),
@@ -100,7 +103,7 @@ fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -233,7 +233,7 @@ fn one(
         let target = &targets[index % targets.len()];
         connections.push(Connection::open_without_events(target).map_err(|failure| failure.to_string())?);
     }
-    let population = population.from_its_start();
+    let population = population.restarted();
     let shared = Shared::new();
     let mut all_workers = vec![];
     for (index, (connection, measured)) in connections.into_iter().zip(&measured).enumerate() {

@@ -227,7 +227,7 @@ mod tests {
         let mut rng = Rng::new(1);
         for seed in 1..50 {
             let rows = table.rows(seed);
-            assert!(rows.len() % 3 == 0 && (3..=12).contains(&rows.len()));
+            assert!(rows.len().is_multiple_of(3) && (3..=12).contains(&rows.len()));
             assert_eq!(table.rows(seed), rows);
             let mut keys: Vec<_> = rows
                 .iter()
