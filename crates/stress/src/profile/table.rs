@@ -90,8 +90,7 @@ impl Column {
         let mut rng = Rng::new(mix(seed, self.salt));
         let number = match &self.population {
             Some(population) => population.sample(&mut rng) as u64,
-            // A key's number is the seed, so that different seeds are different keys; a clustering value's is
-            // the low half of its path's, which keeps small types apart for as long as they can be.
+            // A key's number is the seed, so that different seeds are different keys.
             None if self.role == Role::Partition => seed,
             None => rng.next_u64() >> 1,
         };
