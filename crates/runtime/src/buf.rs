@@ -8,6 +8,7 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -103,6 +104,14 @@ impl IoBuf {
         assert!(at <= self.capacity, "byte {at} of {}", self.capacity);
         // SAFETY: the address is within the allocation, or one past its end.
         unsafe { self.memory.as_ptr().add(at) }
+    }
+
+    /// `len` bytes of the memory from byte `at` on, regardless of the window.
+    pub(crate) fn memory_at(&mut self, at: usize, len: usize) -> &mut [MaybeUninit<u8>] {
+        assert!(len <= self.capacity - at.min(self.capacity), "{len} bytes at {at} of {}", self.capacity);
+        // SAFETY: the range is in the allocation, which is borrowed mutably; bytes that were not written are
+        // valid as `MaybeUninit`.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().add(at).cast(), len) }
     }
 
     /// Writes bytes into the memory from byte `at` on, regardless of the window, as the kernel does.

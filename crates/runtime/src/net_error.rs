@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
+use rustix::io::Errno;
+
 /// A network operation failed.
 #[derive(Debug)]
 pub struct NetError {
@@ -31,7 +33,7 @@ impl NetError {
     }
 
     fn advice(&self) -> Option<&'static str> {
-        match (self.source.kind(), self.source.raw_os_error()) {
+        match (self.source.kind(), Errno::from_io_error(&self.source)) {
             (io::ErrorKind::AddrInUse, _) => {
                 Some("another program listens there: stop it, or choose another address or port")
             }
@@ -44,7 +46,7 @@ impl NetError {
             (io::ErrorKind::ConnectionRefused, _) => {
                 Some("no process listens there: check address and port, and whether the server runs")
             }
-            (_, Some(libc::EMFILE)) => Some("raise the limit of open files (ulimit -n)"),
+            (_, Some(Errno::MFILE)) => Some("raise the limit of open files (ulimit -n)"),
             _ => None,
         }
     }
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn the_text_names_operation_address_and_next_step() {
         let addr = "127.0.0.1:9042".parse().expect("an address");
-        let error = NetError::new("listen on", addr, io::Error::from_raw_os_error(libc::EADDRINUSE));
+        let error = NetError::new("listen on", addr, Errno::ADDRINUSE.into());
         let text = error.to_string();
         assert!(text.starts_with("cannot listen on 127.0.0.1:9042: Address already in use"), "{text}");
         assert!(text.contains("choose another address or port") && error.is_address_in_use(), "{text}");

@@ -155,8 +155,8 @@ impl Reactor for Aio {
                         return;
                     }
                 }
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => (),
-                Err(error) if error.raw_os_error() == Some(libc::EAGAIN) && self.in_kernel.get() > 0 => {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.in_kernel.get() > 0 => {
                     return;
                 }
                 Err(error) => {
@@ -181,7 +181,7 @@ impl Reactor for Aio {
             let got = match got {
                 Ok(0) => break,
                 Ok(got) => got,
-                Err(error) if error.raw_os_error() == Some(libc::EINTR) => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("io_getevents gives no completions: {error}"),
             };
             for event in &events[..got] {
@@ -198,7 +198,7 @@ impl Reactor for Aio {
     }
 
     fn park(&self, timeout_us: Option<u64>) {
-        self.doorbell.wait_with(self.sockets.fd(), timeout_us);
+        self.doorbell.wait_with(self.sockets.borrowed_fd(), timeout_us);
     }
 
     fn in_flight(&self) -> usize {

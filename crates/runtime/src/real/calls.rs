@@ -1,19 +1,18 @@
 //! Blocking system calls of file operations, for helper threads.
 
-use std::ffi::CString;
 use std::fs;
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, IoSlice, Read, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::buf::ALIGNMENT_BYTES;
 use crate::shard::files::{DirEntry, LOCK_FILE_NAME, OpenOptions};
 
-/// The result of a system call; -1 means an error in `errno`.
-pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
+/// `STATX_DIO_READ_ALIGN`, which `rustix` does not name.
+const DIO_READ_ALIGN: StatxFlags = StatxFlags::from_bits_retain(0x2_0000);
 
 /// Opens a file; for a direct file also returns the unit of its reads. Direct I/O is switched on after
 /// opening, so that a file system that refuses it leaves an open buffered file and no partly created one.
@@ -38,57 +37,52 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<(OwnedFd, O
     if file.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    let direct = options.direct && set_direct(file.as_raw_fd())?;
-    let read_unit_bytes = direct.then(|| direct_read_unit_bytes(file.as_raw_fd()));
+    let direct = options.direct && set_direct(&file)?;
+    let read_unit_bytes = direct.then(|| direct_read_unit_bytes(&file));
     Ok((file.into(), read_unit_bytes))
 }
 
 /// The unit in bytes of offsets and lengths of direct reads. Kernels before 6.1 and some file systems do not
 /// report it; [`ALIGNMENT_BYTES`] is valid everywhere.
-fn direct_read_unit_bytes(fd: RawFd) -> usize {
-    // SAFETY: all zeros is a valid `statx`.
-    let mut stat = unsafe { std::mem::zeroed::<libc::statx>() };
-    let wanted = libc::STATX_DIOALIGN | libc::STATX_DIO_READ_ALIGN;
-    // SAFETY: the path is empty and ends with a NUL, and `stat` is an owned structure to be filled.
-    let result = unsafe { libc::statx(fd, c"".as_ptr(), libc::AT_EMPTY_PATH, wanted, &mut stat) };
-    let unit = match result {
-        0 if stat.stx_mask & libc::STATX_DIO_READ_ALIGN != 0 && stat.stx_dio_read_offset_align > 0 => {
-            stat.stx_dio_read_offset_align
-        }
-        0 if stat.stx_mask & libc::STATX_DIOALIGN != 0 && stat.stx_dio_offset_align > 0 => {
-            stat.stx_dio_offset_align
-        }
-        _ => return ALIGNMENT_BYTES,
+fn direct_read_unit_bytes(fd: impl AsFd) -> usize {
+    let wanted = StatxFlags::DIOALIGN | DIO_READ_ALIGN;
+    let Ok(stat) = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, wanted) else { return ALIGNMENT_BYTES };
+    let reported = StatxFlags::from_bits_retain(stat.stx_mask);
+    let unit = if reported.contains(DIO_READ_ALIGN) && stat.stx_dio_read_offset_align > 0 {
+        stat.stx_dio_read_offset_align
+    } else if reported.contains(StatxFlags::DIOALIGN) && stat.stx_dio_offset_align > 0 {
+        stat.stx_dio_offset_align
+    } else {
+        return ALIGNMENT_BYTES;
     };
     let fits = unit.is_power_of_two() && stat.stx_dio_mem_align <= unit;
     if fits { (unit as usize).clamp(512, ALIGNMENT_BYTES) } else { ALIGNMENT_BYTES }
 }
 
-fn set_direct(fd: RawFd) -> io::Result<bool> {
-    // SAFETY: the descriptor is open.
-    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
-    // SAFETY: as above.
-    match check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_DIRECT) }) {
-        Ok(_) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
-        Err(error) => Err(error),
+fn set_direct(file: &fs::File) -> io::Result<bool> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    match rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT) {
+        Ok(()) => Ok(true),
+        Err(Errno::INVAL) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
-pub(crate) fn sync_data(fd: RawFd) -> io::Result<()> {
-    // SAFETY: the descriptor is open.
-    check(unsafe { libc::fdatasync(fd) }).map(drop)
+pub(crate) fn sync_data(fd: impl AsFd) -> io::Result<()> {
+    Ok(rustix::fs::fdatasync(fd)?)
 }
 
 /// Writes to a file through the page cache. With `or_refuses`, the call fails with `WouldBlock` if it would
 /// block, or with EOPNOTSUPP if the file system cannot tell.
-pub(crate) fn write_at(fd: RawFd, bytes: &[u8], offset_bytes: u64, or_refuses: bool) -> io::Result<usize> {
-    let offset = signed(offset_bytes)?;
-    let part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let flags = if or_refuses { libc::RWF_NOWAIT } else { 0 };
-    // SAFETY: the descriptor is open, and `part` describes `bytes`, which the call only reads.
-    let moved = unsafe { libc::pwritev2(fd, &raw const part, 1, offset, flags) };
-    usize::try_from(moved).map_err(|_negative| io::Error::last_os_error())
+pub(crate) fn write_at(
+    fd: impl AsFd,
+    bytes: &[u8],
+    offset_bytes: u64,
+    or_refuses: bool,
+) -> io::Result<usize> {
+    signed(offset_bytes)?;
+    let flags = if or_refuses { ReadWriteFlags::NOWAIT } else { ReadWriteFlags::empty() };
+    Ok(rustix::io::pwritev2(fd, &[IoSlice::new(bytes)], offset_bytes, flags)?)
 }
 
 /// How often the calling thread has slept in the kernel so far.
@@ -100,41 +94,32 @@ pub(crate) fn thread_sleeps() -> libc::c_long {
     if result == 0 { usage.ru_nvcsw } else { 0 }
 }
 
-pub(crate) fn allocate(fd: RawFd, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
+pub(crate) fn allocate(fd: impl AsFd, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
     if len_bytes == 0 {
         return Ok(());
     }
-    let (offset, len) = (signed(offset_bytes)?, signed(len_bytes)?);
     loop {
-        // SAFETY: the descriptor is open.
-        match check(unsafe { libc::fallocate(fd, 0, offset, len) }) {
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
-            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
-                return Err(io::ErrorKind::Unsupported.into());
-            }
-            Err(error) => return Err(error),
+        match rustix::fs::fallocate(&fd, FallocateFlags::empty(), offset_bytes, len_bytes) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => (),
+            Err(Errno::OPNOTSUPP) => return Err(io::ErrorKind::Unsupported.into()),
+            Err(error) => return Err(error.into()),
         }
     }
 }
 
-pub(crate) fn truncate(fd: RawFd, len_bytes: u64) -> io::Result<()> {
-    let len = signed(len_bytes)?;
-    // SAFETY: the descriptor is open.
-    check(unsafe { libc::ftruncate(fd, len) }).map(drop)
+pub(crate) fn truncate(fd: impl AsFd, len_bytes: u64) -> io::Result<()> {
+    Ok(rustix::fs::ftruncate(fd, len_bytes)?)
 }
 
-pub(crate) fn len_bytes(fd: RawFd) -> io::Result<u64> {
-    // SAFETY: all zeros is a valid `stat`.
-    let mut stat = unsafe { std::mem::zeroed::<libc::stat>() };
-    // SAFETY: `stat` is an owned structure to be filled.
-    check(unsafe { libc::fstat(fd, &mut stat) })?;
+pub(crate) fn len_bytes(fd: impl AsFd) -> io::Result<u64> {
+    let stat = rustix::fs::fstat(fd)?;
     u64::try_from(stat.st_size).map_err(|_negative| io::ErrorKind::InvalidData.into())
 }
 
 /// A file offset or length as the kernel represents it. Fails with EINVAL if it is too large.
 pub(crate) fn signed(bytes: u64) -> io::Result<i64> {
-    i64::try_from(bytes).map_err(|_too_big| io::Error::from_raw_os_error(libc::EINVAL))
+    i64::try_from(bytes).map_err(|_too_big| Errno::INVAL.into())
 }
 
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
@@ -161,11 +146,7 @@ pub(crate) fn read_dir(path: &Path) -> io::Result<Vec<DirEntry>> {
 }
 
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)?;
-    // SAFETY: all zeros is a valid `statvfs`.
-    let mut stat = unsafe { std::mem::zeroed::<libc::statvfs>() };
-    // SAFETY: the path ends with a NUL, and `stat` is an owned structure to be filled.
-    check(unsafe { libc::statvfs(path.as_ptr(), &mut stat) })?;
+    let stat = rustix::fs::statvfs(path)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
@@ -196,9 +177,7 @@ pub(crate) fn lock_dir(path: &Path) -> io::Result<[fs::File; 2]> {
 
 /// Takes an exclusive lock until the file is closed, or fails with [`io::ErrorKind::WouldBlock`].
 fn flock(file: &fs::File) -> io::Result<()> {
-    // SAFETY: the descriptor is open.
-    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) })?;
-    Ok(())
+    Ok(rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
 /// The error for a second holder of a lock.

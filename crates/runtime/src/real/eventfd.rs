@@ -1,10 +1,11 @@
 //! The doorbell of a shard: an eventfd on which a sleeping shard waits, and to which other threads write.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use super::calls::check;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+
 use crate::shard::queue::Doorbell;
 
 #[derive(Clone)]
@@ -12,10 +13,8 @@ pub(crate) struct EventFd(Arc<OwnedFd>);
 
 impl EventFd {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: the call has no preconditions.
-        let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the descriptor was just created and has no other owner.
-        Ok(Self(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) })))
+        let fd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self(Arc::new(fd)))
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -24,23 +23,18 @@ impl EventFd {
 
     /// Clears earlier rings.
     pub(crate) fn clear(&self) {
-        let mut count = 0_u64;
-        // SAFETY: the buffer has eight bytes. An error for an empty counter is ignored.
-        unsafe { libc::read(self.fd(), (&raw mut count).cast(), 8) };
+        let mut count = [0; 8];
+        let _counter_is_empty = rustix::io::read(&self.0, &mut count);
     }
 
     /// Sleeps until a ring, until `other` is readable or until the timeout; clears the rings.
-    pub(crate) fn wait_with(&self, other: RawFd, timeout_us: Option<u64>) {
-        let mut waiting = [self.fd(), other].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
-        let timeout = timeout_us.map(|us| libc::timespec {
-            tv_sec: (us / 1_000_000) as libc::time_t,
-            tv_nsec: (us % 1_000_000 * 1000) as libc::c_long,
-        });
-        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the array has two pollfds, and the timeout lives until the call returns. An interrupted
-        // sleep returns early, which is allowed.
-        unsafe { libc::ppoll(waiting.as_mut_ptr(), 2, timeout, std::ptr::null()) };
-        if waiting[0].revents != 0 {
+    pub(crate) fn wait_with(&self, other: BorrowedFd<'_>, timeout_us: Option<u64>) {
+        let mut waiting = [self.0.as_fd(), other].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let timeout = timeout_us
+            .map(|us| Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as _ });
+        // An interrupted sleep returns early, which is allowed.
+        let _interrupted = rustix::event::poll(&mut waiting, timeout.as_ref());
+        if !waiting[0].revents().is_empty() {
             self.clear();
         }
     }
@@ -48,9 +42,7 @@ impl EventFd {
 
 impl Doorbell for EventFd {
     fn ring(&self) {
-        let one = 1_u64;
-        // SAFETY: the buffer has eight bytes. The write fails only if the counter is full; then a ring is
-        // pending anyway.
-        unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
+        // The write fails only if the counter is full; then a ring is pending anyway.
+        let _counter_is_full = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 }

@@ -5,7 +5,7 @@
 //! long ones in a row the shard sleeps at once, until an idle time is short again. That is known for idle
 //! times without polling too.
 
-/// After so many idle times in a row that were longer than polling, the shard sleeps at once.
+/// After this number of consecutive idle times longer than polling, the shard sleeps at once.
 const LONG_IN_A_ROW: u32 = 8;
 
 /// The state of one shard.

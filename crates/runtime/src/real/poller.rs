@@ -10,11 +10,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use super::calls::check;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
 
 /// The most reports that are fetched at once.
 const EVENTS_MAX: usize = 512;
@@ -140,15 +142,12 @@ impl Entries {
 pub(crate) struct Poller {
     epoll: OwnedFd,
     entries: RefCell<Entries>,
-    events: RefCell<Vec<libc::epoll_event>>,
+    events: RefCell<Vec<epoll::Event>>,
 }
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: the call has no preconditions.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor was just created and has no other owner.
-        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Self { epoll, entries: RefCell::default(), events: RefCell::default() })
     }
 
@@ -157,9 +156,14 @@ impl Poller {
         self.epoll.as_raw_fd()
     }
 
+    /// The same descriptor, borrowed.
+    pub(crate) fn borrowed_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
     /// Watches a socket until the result is dropped. The socket counts as writable; epoll reports at once
     /// whether it is readable.
-    pub(crate) fn register(self: &Rc<Self>, fd: RawFd) -> io::Result<Registered> {
+    pub(crate) fn register(self: &Rc<Self>, fd: BorrowedFd<'_>) -> io::Result<Registered> {
         let source = Rc::new(Source {
             ready: Cell::new(WRITABLE),
             reader: RefCell::default(),
@@ -167,11 +171,9 @@ impl Poller {
         });
         let (number, generation) = self.entries.borrow_mut().insert(Rc::clone(&source));
         let registered = Registered { poller: Rc::clone(self), number, source };
-        let wanted = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+        let wanted = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let key = u64::from(generation) << 32 | u64::from(number);
-        let mut event = libc::epoll_event { events: wanted as u32, u64: key };
-        // SAFETY: both descriptors are open; the kernel copies the event.
-        check(unsafe { libc::epoll_ctl(self.fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+        epoll::add(&self.epoll, fd, EventData::new_u64(key), wanted)?;
         Ok(registered)
     }
 
@@ -182,29 +184,27 @@ impl Poller {
         }
         let mut events = self.events.take();
         events.reserve(EVENTS_MAX);
-        let (room, at) = (EVENTS_MAX as libc::c_int, events.as_mut_ptr());
-        // SAFETY: `events` has space for `room` entries.
-        let got = match check(unsafe { libc::epoll_wait(self.fd(), at, room, 0) }) {
-            Ok(got) => got as usize,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+        let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let into = rustix::buffer::spare_capacity(&mut events);
+        let got = match epoll::wait(&self.epoll, into, Some(&no_wait)) {
+            Ok(got) => got,
+            Err(Errno::INTR) => 0,
             Err(error) => panic!("epoll_wait gives no reports: {error}"),
         };
-        // SAFETY: the kernel filled `got` entries.
-        unsafe { events.set_len(got) };
         for event in events.drain(..) {
-            let (flags, key) = (event.events as libc::c_int, event.u64);
+            let (flags, key) = (event.flags, event.data.u64());
             let Some(source) = self.entries.borrow().get(key) else { continue };
             let mut ready = 0;
-            if flags & libc::EPOLLIN != 0 {
+            if flags.contains(EventFlags::IN) {
                 ready |= READABLE;
             }
-            if flags & libc::EPOLLOUT != 0 {
+            if flags.contains(EventFlags::OUT) {
                 ready |= WRITABLE;
             }
-            if flags & libc::EPOLLRDHUP != 0 {
+            if flags.contains(EventFlags::RDHUP) {
                 ready |= READABLE | ENDED;
             }
-            if flags & (libc::EPOLLHUP | libc::EPOLLERR) != 0 {
+            if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
                 ready |= READABLE | WRITABLE | ENDED;
             }
             source.add(ready);

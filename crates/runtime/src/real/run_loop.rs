@@ -20,10 +20,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use iosched::Disk;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::BackendKind;
 use super::aio::Aio;
-use super::calls::check;
 use super::eventfd::EventFd;
 use super::helpers::Helpers;
 use super::idle_poll::IdlePoll;
@@ -225,19 +225,12 @@ fn pause() {
 
 /// The cores that this process may use.
 pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
-    // SAFETY: all zeros is an empty set.
-    let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-    // SAFETY: `set` is an owned structure of the given size, to be filled.
-    check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &mut set) })?;
-    // SAFETY: the core numbers are below the size of the set.
-    Ok((0..libc::CPU_SETSIZE as usize).filter(|core| unsafe { libc::CPU_ISSET(*core, &set) }).collect())
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 
 fn pin_to(core: usize) -> io::Result<()> {
-    // SAFETY: all zeros is an empty set.
-    let mut set = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-    // SAFETY: `core` came from `allowed_cores`.
-    unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: `set` has the given size; 0 is this thread.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
 }

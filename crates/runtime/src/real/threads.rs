@@ -1,7 +1,6 @@
 //! The fallback back end, which works on every system: helper threads call pread, pwrite and fdatasync.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
 use super::calls;
@@ -41,7 +40,7 @@ impl Reactor for Threads {
     }
 
     fn park(&self, timeout_us: Option<u64>) {
-        self.doorbell.wait_with(self.sockets.fd(), timeout_us);
+        self.doorbell.wait_with(self.sockets.borrowed_fd(), timeout_us);
     }
 
     fn in_flight(&self) -> usize {
@@ -70,16 +69,14 @@ fn blocking(mut transfer: Transfer) -> Transferred {
 }
 
 fn move_bytes(transfer: &mut Transfer) -> io::Result<usize> {
-    let fd = transfer.fd.as_raw_fd();
-    let offset = calls::signed(transfer.offset_bytes)?;
-    let (memory, len) = (transfer.memory(), transfer.len);
-    let moved = match transfer.kind {
-        // SAFETY: `len` bytes from `memory` on are in the buffer, which the transfer owns until this function
-        // returns.
-        TransferKind::Read => unsafe { libc::pread(fd, memory.cast(), len, offset) },
-        // SAFETY: as above.
-        TransferKind::Write => unsafe { libc::pwrite(fd, memory.cast_const().cast(), len, offset) },
-        TransferKind::SyncData => return calls::sync_data(fd).map(|()| 0),
-    };
-    usize::try_from(moved).map_err(|_negative| io::Error::last_os_error())
+    let Transfer { kind, fd, buf, at, len, offset_bytes, .. } = transfer;
+    calls::signed(*offset_bytes)?;
+    match kind {
+        TransferKind::Read => {
+            let (filled, _rest) = rustix::io::pread(fd, buf.memory_at(*at, *len), *offset_bytes)?;
+            Ok(filled.len())
+        }
+        TransferKind::Write => Ok(rustix::io::pwrite(fd, buf.part_at(*at, *len), *offset_bytes)?),
+        TransferKind::SyncData => calls::sync_data(fd).map(|()| 0),
+    }
 }

@@ -13,6 +13,8 @@ use std::rc::Rc;
 
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
 
 use super::calls;
 use super::eventfd::EventFd;
@@ -86,7 +88,7 @@ impl Uring {
         ];
         for (hears, fd, user_data) in sources {
             if !hears.get() {
-                let poll = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32).build();
+                let poll = opcode::PollAdd::new(Fd(fd), PollFlags::IN.bits().into()).build();
                 // SAFETY: the descriptor is owned and outlives the ring.
                 let pushed = unsafe { ring.submission().push(&poll.user_data(user_data)) };
                 hears.set(pushed.is_ok());
@@ -98,8 +100,7 @@ impl Uring {
 
 /// Whether the kernel accepts no more entries at the moment; the next turn tries again.
 fn is_busy(error: &io::Error) -> bool {
-    let code = error.raw_os_error();
-    matches!(code, Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ETIME))
+    matches!(Errno::from_io_error(error), Some(Errno::INTR | Errno::AGAIN | Errno::BUSY | Errno::TIME))
 }
 
 fn build() -> io::Result<IoUring> {
@@ -119,7 +120,7 @@ fn build() -> io::Result<IoUring> {
         attempt(&mut builder);
         match builder.build(ENTRIES) {
             Ok(ring) => return Ok(ring),
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => failed = Some(error),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => failed = Some(error),
             Err(error) => return Err(error),
         }
     }

@@ -7,13 +7,16 @@ use std::fs;
 use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base::rng::Rng;
+use rustix::io::Errno;
+use rustix::rand::GetRandomFlags;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::cached_writes::CachedWrites;
 use super::calls;
@@ -49,10 +52,7 @@ pub(crate) struct RealBackend {
 /// The monotonic clock in nanoseconds, from an unspecified zero. Every request reads it several times, and
 /// differences of `Instant` cost more than the reading.
 pub(crate) fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes the time to the structure, which outlives it, and to nothing else.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    assert_eq!(result, 0, "Linux has a monotonic clock");
+    let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
@@ -65,18 +65,12 @@ fn wall_us() -> i64 {
 }
 
 fn random_seed() -> io::Result<u64> {
-    let mut seed = 0_u64;
+    let mut seed = [0; 8];
     loop {
-        // SAFETY: the buffer has eight bytes.
-        match unsafe { libc::getrandom((&raw mut seed).cast(), 8, 0) } {
-            8 => return Ok(seed),
-            got if got < 0 => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-            _short => (),
+        match rustix::rand::getrandom(&mut seed, GetRandomFlags::empty()) {
+            Ok(8) => return Ok(u64::from_ne_bytes(seed)),
+            Ok(_) | Err(Errno::INTR) => (),
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -250,10 +244,10 @@ struct RealFile {
 
 impl RealFile {
     fn write_now(&self, bytes: &[u8], offset_bytes: u64) -> Option<io::Result<usize>> {
-        let fd = self.fd.as_raw_fd();
+        let fd = &self.fd;
         if self.cached_writes.can_refuse() {
             match calls::write_at(fd, bytes, offset_bytes, true) {
-                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::OPNOTSUPP) => {
                     self.cached_writes.cannot_refuse();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
@@ -315,17 +309,17 @@ impl BackendFile for RealFile {
 
     fn allocate(&self, offset_bytes: u64, len_bytes: u64) -> Op<io::Result<()>> {
         let fd = Arc::clone(&self.fd);
-        on_helper(&self.helpers, move || calls::allocate(fd.as_raw_fd(), offset_bytes, len_bytes))
+        on_helper(&self.helpers, move || calls::allocate(fd, offset_bytes, len_bytes))
     }
 
     fn truncate(&self, len_bytes: u64) -> Op<io::Result<()>> {
         let fd = Arc::clone(&self.fd);
-        on_helper(&self.helpers, move || calls::truncate(fd.as_raw_fd(), len_bytes))
+        on_helper(&self.helpers, move || calls::truncate(fd, len_bytes))
     }
 
     fn len_bytes(&self) -> Op<io::Result<u64>> {
         // The inode of an open file is in memory, so no helper thread is needed.
-        Box::pin(ready(calls::len_bytes(self.fd.as_raw_fd())))
+        Box::pin(ready(calls::len_bytes(&self.fd)))
     }
 }
 

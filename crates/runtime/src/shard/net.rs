@@ -18,6 +18,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use rustix::io::Errno;
+
 use crate::net_error::NetError;
 use crate::shard::backend::{Backend, BackendListener, End};
 use crate::shard::queue::LocalQueue;
@@ -183,18 +185,18 @@ impl fmt::Debug for Listener {
 /// would have returned, and the next call is for another connection.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
-        error.raw_os_error(),
+        Errno::from_io_error(error),
         Some(
-            libc::EINTR
-                | libc::ECONNABORTED
-                | libc::EPROTO
-                | libc::ENOPROTOOPT
-                | libc::ENETDOWN
-                | libc::ENETUNREACH
-                | libc::EHOSTDOWN
-                | libc::EHOSTUNREACH
-                | libc::ENONET
-                | libc::EOPNOTSUPP
+            Errno::INTR
+                | Errno::CONNABORTED
+                | Errno::PROTO
+                | Errno::NOPROTOOPT
+                | Errno::NETDOWN
+                | Errno::NETUNREACH
+                | Errno::HOSTDOWN
+                | Errno::HOSTUNREACH
+                | Errno::NONET
+                | Errno::OPNOTSUPP
         )
     )
 }

@@ -15,6 +15,7 @@ use std::task::{Poll, Waker};
 
 use base::rng::Rng;
 use iosched::Direction;
+use rustix::io::Errno;
 
 use super::disk::InodeId;
 use super::faults::FaultPlan;
@@ -86,8 +87,8 @@ fn begin_moving<T: 'static>(
     }))
 }
 
-pub(super) fn os_error(code: i32) -> io::Error {
-    io::Error::from_raw_os_error(code)
+pub(super) fn os_error(code: Errno) -> io::Error {
+    code.into()
 }
 
 impl Backend for SimBackend {
@@ -137,7 +138,7 @@ impl Backend for SimBackend {
         let path = path.to_owned();
         begin(&self.world, move |world| {
             if world.faults.borrow().remove_fails(&path) {
-                return Err(os_error(libc::EIO));
+                return Err(os_error(Errno::IO));
             }
             world.disk.borrow_mut().remove(&path)
         })
@@ -168,7 +169,7 @@ impl Backend for SimBackend {
         let covered = self.world.disk.borrow().latest_change();
         begin(&self.world, move |world| {
             if world.faults.borrow().sync_fails(&mut world.rng.borrow_mut(), &path) {
-                return Err(os_error(libc::EIO));
+                return Err(os_error(Errno::IO));
             }
             world.disk.borrow_mut().sync_dir(&path, covered)
         })
@@ -274,7 +275,7 @@ impl OpenFile {
     ) -> io::Result<T> {
         let room = self.room(world, len_bytes)?;
         if room < len_bytes {
-            return Err(os_error(libc::ENOSPC));
+            return Err(os_error(Errno::NOSPC));
         }
         self.change(world, change)
     }
@@ -282,19 +283,19 @@ impl OpenFile {
     /// The length that the file may have if it needs `len_bytes`.
     fn room(&self, world: &World, len_bytes: u64) -> io::Result<u64> {
         if !self.options.write {
-            return Err(os_error(libc::EBADF));
+            return Err(os_error(Errno::BADF));
         }
         if len_bytes > FILE_BYTES_MAX {
-            return Err(os_error(libc::EFBIG));
+            return Err(os_error(Errno::FBIG));
         }
         let disk = world.disk.borrow();
-        let file = disk.file(self.inode).ok_or_else(|| os_error(libc::EBADF))?;
+        let file = disk.file(self.inode).ok_or_else(|| os_error(Errno::BADF))?;
         let capacity = world.faults.borrow().capacity_bytes.unwrap_or(u64::MAX);
         Ok((file.len() as u64).saturating_add(capacity.saturating_sub(disk.used_bytes())))
     }
 
     fn change<T>(&self, world: &World, change: impl FnOnce(&mut FileData) -> T) -> io::Result<T> {
-        world.disk.borrow_mut().with_file(self.inode, change).ok_or_else(|| os_error(libc::EBADF))
+        world.disk.borrow_mut().with_file(self.inode, change).ok_or_else(|| os_error(Errno::BADF))
     }
 
     fn fails(
@@ -303,7 +304,7 @@ impl OpenFile {
         fault: impl FnOnce(&FaultPlan, &mut Rng, &Path) -> bool,
     ) -> io::Result<()> {
         let fails = fault(&world.faults.borrow(), &mut world.rng.borrow_mut(), &self.path);
-        if fails { Err(os_error(libc::EIO)) } else { Ok(()) }
+        if fails { Err(os_error(Errno::IO)) } else { Ok(()) }
     }
 
     /// The number of bytes that this transfer moves, of `len`.
@@ -318,12 +319,12 @@ impl OpenFile {
 
     fn read(&self, world: &World, buf: &mut IoBuf, at: usize, len: usize, offset: u64) -> io::Result<usize> {
         if !self.options.read {
-            return Err(os_error(libc::EBADF));
+            return Err(os_error(Errno::BADF));
         }
         self.fails(world, FaultPlan::read_fails)?;
         let wanted = self.moved(world, len);
         let disk = world.disk.borrow();
-        let bytes = disk.file(self.inode).ok_or_else(|| os_error(libc::EBADF))?.bytes();
+        let bytes = disk.file(self.inode).ok_or_else(|| os_error(Errno::BADF))?.bytes();
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         let to = from.saturating_add(wanted).min(bytes.len());
         buf.fill_at(at, &bytes[from..to]);
@@ -332,7 +333,7 @@ impl OpenFile {
 
     fn write(&self, world: &World, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.fails(world, FaultPlan::write_fails)?;
-        let end_bytes = offset.checked_add(bytes.len() as u64).ok_or_else(|| os_error(libc::EFBIG))?;
+        let end_bytes = offset.checked_add(bytes.len() as u64).ok_or_else(|| os_error(Errno::FBIG))?;
         let room = self.room(world, end_bytes)?;
         let mut moved = self.moved(world, bytes.len());
         if room < end_bytes {
@@ -340,7 +341,7 @@ impl OpenFile {
             let fits = room.saturating_sub(offset) as usize;
             let fits = if self.options.direct { fits - fits % ALIGNMENT_BYTES } else { fits };
             if fits == 0 {
-                return Err(os_error(libc::ENOSPC));
+                return Err(os_error(Errno::NOSPC));
             }
             moved = moved.min(fits);
         }
@@ -416,7 +417,7 @@ impl BackendFile for SimFile {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             open.fails(world, FaultPlan::write_fails)?;
-            let end_bytes = offset_bytes.checked_add(len_bytes).ok_or_else(|| os_error(libc::EFBIG))?;
+            let end_bytes = offset_bytes.checked_add(len_bytes).ok_or_else(|| os_error(Errno::FBIG))?;
             open.grow(world, end_bytes, |file| file.resize(file.len().max(end_bytes as usize)))
         })
     }
@@ -430,7 +431,7 @@ impl BackendFile for SimFile {
 
     fn len_bytes(&self) -> Op<io::Result<u64>> {
         let disk = self.0.world.disk.borrow();
-        let len = disk.file(self.0.inode).map(|file| file.len() as u64).ok_or_else(|| os_error(libc::EBADF));
+        let len = disk.file(self.0.inode).map(|file| file.len() as u64).ok_or_else(|| os_error(Errno::BADF));
         Box::pin(std::future::ready(len))
     }
 }

@@ -5,8 +5,8 @@
 //! writes after it has closed, breaks the connection. Bytes in transit are then lost, bytes that have arrived
 //! can be read, and afterwards both ends get ECONNRESET, as in TCP.
 //!
-//! A side may also vanish: its peer gets neither the end nor an error, and nobody takes what it writes. The
-//! peer's system breaks the connection when keepalive has had no answer, if nothing was in transit, and
+//! A side may also vanish: its peer gets neither the end nor an error, and no system takes what it writes.
+//! The peer's system breaks the connection when keepalive has had no answer, if nothing was in transit, and
 //! otherwise after [`FaultPlan::net_gives_up_us`].
 //!
 //! A connection is protected by a lock because its ends may be sent between shards; there is only one thread.
@@ -19,6 +19,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+use rustix::io::Errno;
 
 use super::backend::{begin, os_error};
 use super::faults::{FaultPlan, chance};
@@ -253,7 +255,7 @@ pub(super) fn listen(
     let addr = SocketAddr::new(addr.ip(), port);
     let others = network.reached_by(addr);
     if others.iter().any(|other| !(other.reuse_port && options.reuse_port)) {
-        return Err(os_error(libc::EADDRINUSE));
+        return Err(os_error(Errno::ADDRINUSE));
     }
     let listening = Rc::new(Listening {
         waiting: RefCell::default(),
@@ -274,12 +276,12 @@ pub(super) fn connect(world: &Rc<World>, addr: SocketAddr) -> Op<io::Result<Box<
     begin(world, move |world| {
         let reached = world.network.borrow().reached_by(addr);
         if reached.is_empty() {
-            return Err(os_error(libc::ECONNREFUSED));
+            return Err(os_error(Errno::CONNREFUSED));
         }
         let listening =
             &reached[if reached.len() == 1 { 0 } else { world.rng.borrow_mut().index(reached.len()) }];
         if listening.waiting.borrow().len() >= listening.backlog {
-            return Err(os_error(libc::ETIMEDOUT));
+            return Err(os_error(Errno::TIMEDOUT));
         }
         let from = SocketAddr::new(addr.ip(), world.network.borrow_mut().free_port());
         let link = Arc::new(Mutex::new(Link::new()));
@@ -402,7 +404,7 @@ impl BackendStream for SimStream {
             let there = pipe.arrived.len().min(into.len());
             if there == 0 {
                 return match (broken, pipe.is_at_end()) {
-                    (true, _) => Err(os_error(libc::ECONNRESET)),
+                    (true, _) => Err(os_error(Errno::CONNRESET)),
                     (false, true) => Ok(0),
                     (false, false) => Err(io::ErrorKind::WouldBlock.into()),
                 };
@@ -422,7 +424,7 @@ impl BackendStream for SimStream {
             let broken = link.broken || link.vanished[self.end.side];
             let pipe = &mut link.pipes[self.end.side];
             if broken || pipe.ended {
-                return Err(os_error(libc::EPIPE));
+                return Err(os_error(Errno::PIPE));
             }
             let room = pipe.capacity.saturating_sub(pipe.held()).min(len);
             if room == 0 && len > 0 {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::mpsc;
 
 use runtime::{BackendChoice, CpuGroup, ListenOptions, Listener, Runtime, RuntimeOptions, Shard};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::net::{any_port, both_ways, echo, echo_server, listen};
 use crate::worlds::{REAL, start};
@@ -66,17 +67,15 @@ fn a_sleeping_shard_is_woken_by_a_socket() {
     }
 }
 
-fn limit_of_open_files() -> libc::rlimit {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit is an owned structure to be filled.
-    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
-    limit
+/// The soft and the hard limit of open files.
+fn limits_of_open_files() -> (u64, u64) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    (current.unwrap_or(u64::MAX), maximum.unwrap_or(u64::MAX))
 }
 
 fn set_limit_of_open_files(soft: u64) {
-    let limit = libc::rlimit { rlim_cur: soft, ..limit_of_open_files() };
-    // SAFETY: the limit is a valid structure.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum }).unwrap();
 }
 
 fn resident_bytes() -> u64 {
@@ -101,8 +100,8 @@ fn idle_connections_cost_little() {
 #[test]
 #[ignore = "run by the test above in a process of its own"]
 fn alone_idle_connections_cost_little() {
-    set_limit_of_open_files(limit_of_open_files().rlim_max.min(20_000));
-    let connections = (limit_of_open_files().rlim_cur as usize / 2 - 200).min(5000);
+    set_limit_of_open_files(limits_of_open_files().1.min(20_000));
+    let connections = (limits_of_open_files().0 as usize / 2 - 200).min(5000);
     for backend in REAL {
         let Some(runtime) = start(backend) else { continue };
         let addr = serve_echo(&runtime);
@@ -143,7 +142,7 @@ fn a_listener_outlives_a_lack_of_descriptors() {
 fn alone_a_listener_outlives_a_lack_of_descriptors() {
     for backend in REAL {
         let Some(runtime) = start(backend) else { continue };
-        let limit = limit_of_open_files().rlim_cur;
+        let limit = limits_of_open_files().0;
         let listening = runtime.remote().call(0, GROUP, |shard: Shard| async move {
             let listener = shard.net().listen(any_port(), ListenOptions::default()).unwrap();
             let addr = listener.local_addr();
