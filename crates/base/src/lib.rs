@@ -1,5 +1,5 @@
 //! Basic types that all other crates use: encoding of integers, hashes, checksums, random numbers,
-//! histograms, similar names.
+//! histograms, dates, similar names.
 //!
 //! The list is closed. Nothing in this crate uses a clock, a disk or a thread; a new module needs a reason
 //! (see docs/code-map.md, "base").
@@ -8,6 +8,7 @@
 
 pub mod broken;
 pub mod bytes;
+pub mod calendar;
 pub mod crc;
 pub mod hash;
 pub mod histogram;

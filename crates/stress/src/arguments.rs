@@ -11,9 +11,9 @@ use base::suggest::nearest;
 use protocol::Consistency;
 
 use crate::distribution::{Distribution, parse_number};
-use crate::pace::Amount;
 use crate::population::Population;
 use crate::profile::{Columns, column_count};
+use crate::schedule::Amount;
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +145,7 @@ const GROUPS: [&str; 11] = [
 ];
 
 /// # Errors
-/// The word that is wrong, and what is expected.
+/// The wrong word, and the expected ones.
 pub fn parse(words: &[String]) -> Result<Settings, String> {
     let words = joined(words)?;
     let mut groups = words.chunk_by(|_, next| !next.starts_with('-'));

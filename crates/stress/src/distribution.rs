@@ -71,7 +71,7 @@ impl Distribution {
     }
 
     /// # Errors
-    /// What is wrong with the text, and what is expected.
+    /// The mistake in the text, and the expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let fail = || {
             format!(

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | what does the command line say | `arguments.rs`, `distribution.rs` |
 //! | which rows and values are written | `profile/`, `value.rs`, `population.rs` |
-//! | when does an operation start | `pace.rs` |
+//! | when does an operation start | `schedule.rs` |
 //! | how is it executed and checked | `setup.rs`, `worker.rs` |
 //! | what is measured and printed | `measurement.rs`, `report.rs` |
 //! | how do these make a run | `run.rs` |
@@ -15,11 +15,11 @@ mod arguments;
 mod clock;
 mod distribution;
 mod measurement;
-mod pace;
 mod population;
 mod profile;
 mod report;
 mod run;
+mod schedule;
 mod setup;
 mod value;
 mod worker;

@@ -13,10 +13,10 @@ use crate::arguments::{Command, Settings, Threads, Truncate};
 use crate::clock;
 use crate::distribution::Distribution;
 use crate::measurement::{Measurement, Measurements};
-use crate::pace::{Amount, Pace};
 use crate::population::Population;
 use crate::profile::{self, Checks, Document};
 use crate::report;
+use crate::schedule::{Amount, Schedule};
 use crate::setup::{self, Making, Plan};
 use crate::worker::{Manner, Shared, Worker};
 
@@ -26,13 +26,13 @@ const KEYSPACE: &str = "keyspace1";
 const WARM_UP_OPERATIONS_MAX: u64 = 50_000;
 /// A worker looks for the end of a run this often; so does the thread that reports.
 const STEP_MS: u64 = 20;
-/// `-rate auto` goes on while half more threads bring at least this much more.
+/// `-rate auto` continues while 50 % more threads raise the rate at least by this factor.
 const GAIN: f64 = 1.05;
 /// Requests in flight on one connection, far from the 32,768 that the protocol has.
 const IN_FLIGHT_MAX: usize = 8_192;
 
 /// A document, and the shares of its operations.
-struct Work {
+struct WorkloadMix {
     document: Document,
     shares: Vec<(String, f64)>,
     /// Whether all operations read what must be there.
@@ -93,15 +93,15 @@ pub fn run(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what is run.
-fn heading(work: &Work, plan: &Plan) -> String {
+/// Describes the run.
+fn heading(work: &WorkloadMix, plan: &Plan) -> String {
     let shares: Vec<String> =
         plan.operations.iter().zip(&plan.shares).map(|(of, share)| format!("{}={share}", of.name)).collect();
     let profile = work.document.specname.as_ref().map_or(String::new(), |name| format!(", profile {name}"));
     format!("Running {} on {}.{}{profile}", shares.join(", "), plan.keyspace, work.document.table)
 }
 
-fn work_of(settings: &Settings) -> Result<Work, String> {
+fn work_of(settings: &Settings) -> Result<WorkloadMix, String> {
     let keyspace = settings.keyspace.as_deref().unwrap_or(KEYSPACE);
     let standard = || profile::standard(keyspace, &settings.columns, &settings.table_options);
     let counter = || profile::counter(keyspace, &settings.columns, &settings.table_options);
@@ -132,11 +132,11 @@ fn work_of(settings: &Settings) -> Result<Work, String> {
     };
     let shares = profile::shares(&shares, &document)?;
     let only_reads = matches!(settings.command, Command::Read | Command::CounterRead);
-    Ok(Work { document, shares, only_reads, read_checks })
+    Ok(WorkloadMix { document, shares, only_reads, read_checks })
 }
 
 /// `-pop`, or as cassandra-stress: all partitions in order for writes, Gaussian for others.
-fn population(settings: &Settings, work: &Work, plan: &Plan) -> Result<Population, String> {
+fn population(settings: &Settings, work: &WorkloadMix, plan: &Plan) -> Result<Population, String> {
     if let Some(population) = &settings.population {
         return Ok(population.clone());
     }
@@ -239,11 +239,11 @@ fn one(
     for (index, (connection, measured)) in connections.into_iter().zip(&measured).enumerate() {
         // The remainder of the threads goes to the first workers.
         let in_flight = threads / workers + usize::from(index < threads % workers);
-        let pace = Pace::of_worker(amount, settings.rate, index, workers);
+        let schedule = Schedule::of_worker(amount, settings.rate, index, workers);
         let population = population.clone();
         let seed = index as u64 + 1;
         all_workers.push(Worker::new(
-            plan, &manner, &shared, measured, connection, pace, population, in_flight, seed,
+            plan, &manner, &shared, measured, connection, schedule, population, in_flight, seed,
         )?);
     }
     let mut reporter =

@@ -1,9 +1,9 @@
 //! Values of every CQL type from a number: the same number gives the same value, so that a read can be
 //! checked without a note of what was written.
 //!
-//! Numbers, dates and times are the number itself (which is why a `population` bounds them); texts and blobs
-//! are random bytes of a length that the caller chooses; a collection has that many elements. As
-//! cassandra-stress.
+//! A number, date or time is the drawn number itself, so a `population` bounds it. A text or blob has random
+//! bytes and a length that the caller chooses. A collection has that number of elements. cassandra-stress
+//! does the same.
 
 use base::rng::Rng;
 use base::vint;

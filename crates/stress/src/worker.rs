@@ -19,9 +19,9 @@ use shell::Connection;
 
 use crate::clock;
 use crate::measurement::Measurements;
-use crate::pace::{Next, Pace};
 use crate::population::Population;
 use crate::profile::{self, Checks, Operations};
+use crate::schedule::{Next, Schedule};
 use crate::setup::{Plan, prepare_statement, use_keyspace};
 
 /// Rows of a page; the drivers' default.
@@ -61,7 +61,7 @@ pub struct Manner {
     pub serial_consistency: Consistency,
     /// Attempts of an operation before it has failed.
     pub attempts: u32,
-    /// Whether the run goes on after an operation that has failed.
+    /// Whether the run continues after an operation has failed.
     pub ignores_errors: bool,
     /// An operation without an answer after this time has failed.
     pub timeout: Duration,
@@ -84,7 +84,7 @@ pub struct Worker<'a> {
     connection: Connection,
     prepared: Vec<Prepared>,
     operations: Operations,
-    pace: Pace,
+    schedule: Schedule,
     population: Population,
     rng: Rng,
     in_flight_max: usize,
@@ -103,7 +103,7 @@ impl<'a> Worker<'a> {
         shared: &'a Shared,
         measured: &'a Mutex<Measurements>,
         mut connection: Connection,
-        pace: Pace,
+        schedule: Schedule,
         population: Population,
         in_flight_max: usize,
         seed: u64,
@@ -121,7 +121,7 @@ impl<'a> Worker<'a> {
             connection,
             prepared,
             operations: Operations::new(plan.shares.clone()),
-            pace,
+            schedule,
             population,
             rng: Rng::new(seed),
             in_flight_max,
@@ -129,7 +129,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Runs until the pace has ended and all answers are there, or the run is stopped.
+    /// Runs until the schedule has ended and all answers are there, or the run is stopped.
     pub fn run(mut self) {
         if let Err(error) = self.work() {
             self.shared.fail(error);
@@ -145,7 +145,7 @@ impl<'a> Worker<'a> {
             let mut is_over = self.shared.stop.load(Ordering::Relaxed);
             let mut wake = None;
             while !is_over && self.in_flight.len() < self.in_flight_max {
-                match self.pace.next(self.elapsed()) {
+                match self.schedule.next(self.elapsed()) {
                     Next::Ended => is_over = true,
                     Next::Due(due) => self.start(due)?,
                     Next::At(at) => {

@@ -4,6 +4,7 @@
 //!
 //! Source of rules and error messages: Cassandra 4.1 `cql3/functions/TimeFcts.java`, `cql3/Duration.java`.
 
+use base::calendar::CYCLE_DAYS;
 use model::CqlType;
 use model::types::Duration;
 use protocol::CqlError;
@@ -16,7 +17,7 @@ use crate::error::invalid;
 const NS_PER_MS: i64 = 1_000_000;
 const NS_PER_DAY: i64 = MS_PER_DAY * NS_PER_MS;
 /// Mean length of a month over 400 years, the period of the Gregorian calendar.
-const MS_PER_MONTH: f64 = MS_PER_DAY as f64 * 146_097.0 / 4_800.0;
+const MS_PER_MONTH: f64 = MS_PER_DAY as f64 * CYCLE_DAYS as f64 / 4_800.0;
 
 /// Returns the overloads of `floor`; `None` for any other name.
 pub fn overloads(name: &str) -> Option<Vec<Signature>> {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use base::calendar::date_of_days;
+
 /// A write timestamp in microseconds since 1970.
 pub(crate) fn timestamp_text(timestamp_us: i64, raw: bool) -> String {
     if raw {
@@ -19,7 +21,7 @@ pub(crate) fn seconds_text(time_s: u32, raw: bool) -> String {
 
 /// A time as `2023-11-14T22:13:20.000105Z`, with as many groups of three decimals as necessary.
 fn instant(time_s: i64, nanos: i64) -> String {
-    let (year, month, day) = civil(time_s.div_euclid(86_400));
+    let (year, month, day) = date_of_days(time_s.div_euclid(86_400));
     let of_day = time_s.rem_euclid(86_400);
     let sign = match year {
         i64::MIN..0 => "-",
@@ -38,26 +40,6 @@ fn instant(time_s: i64, nanos: i64) -> String {
     out + "Z"
 }
 
-/// Year, month and day of a number of days since 1970 in the proleptic Gregorian calendar.
-///
-/// Years are counted from March, so that the leap day is the last day of its year. Then the lengths of months
-/// repeat every five months, in 153 days.
-pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
-    const DAYS_OF_400_YEARS: i64 = 146_097;
-    let since_march_0000 = days + 719_468;
-    let (era, day) =
-        (since_march_0000.div_euclid(DAYS_OF_400_YEARS), since_march_0000.rem_euclid(DAYS_OF_400_YEARS));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = match month {
-        0..10 => (year, month + 3),
-        _ => (year + 1, month - 9),
-    };
-    (era * 400 + year, month, day_of_month)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,23 +56,5 @@ mod tests {
         assert_eq!(of(i64::MAX), "+294247-01-10T04:00:54.854775807Z");
         assert_eq!(seconds_text(1_700_000_000, false), "2023-11-14T22:13:20Z");
         assert_eq!(seconds_text(1_700_000_000, true), "1700000000");
-    }
-
-    #[test]
-    fn every_day_follows_the_one_before() {
-        let mut last = civil(-800_000);
-        for days in -799_999..800_000 {
-            let (year, month, day) = civil(days);
-            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let of_month = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-            let expect = match last {
-                (y, 12, 31) => (y + 1, 1, 1),
-                (y, m, d) if d >= 28 && (year, month) != (y, m) => (y, m + 1, 1),
-                (y, m, d) => (y, m, d + 1),
-            };
-            assert_eq!((year, month, day), expect);
-            assert!(day <= of_month[month as usize - 1]);
-            last = (year, month, day);
-        }
     }
 }

@@ -1,9 +1,8 @@
 //! Numbers and times in the format of Java's printers, so that the tools print the same text as Cassandra's
 //! tools.
 
+use base::calendar::date_of_days;
 use model::types::CqlType;
-
-use crate::dump::times::civil;
 
 /// The text of Java's `Double.toString`.
 pub(super) fn double(value: f64) -> String {
@@ -15,7 +14,7 @@ pub(super) fn date(time_s: i64) -> Option<String> {
     if time_s == 0 {
         return None;
     }
-    let (year, month, day) = civil(time_s.div_euclid(86_400));
+    let (year, month, day) = date_of_days(time_s.div_euclid(86_400));
     let of_day = time_s.rem_euclid(86_400);
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
     Some(format!("{month:02}/{day:02}/{year:04} {hour:02}:{minute:02}:{second:02}"))

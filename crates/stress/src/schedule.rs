@@ -2,7 +2,7 @@
 //!
 //! With a rate, operation `n` of a worker is due at `start + (n + phase) / rate`, whether or not earlier
 //! operations have ended. A latency that is counted from that moment contains the time for which the
-//! operation waited behind slow ones; this corrects the coordinated omission of a closed loop (Gil Tene, "How
+//! operation waited for slow ones; this corrects the coordinated omission of a closed loop (Gil Tene, "How
 //! NOT to Measure Latency", 2013).
 
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub enum Next {
 
 /// The operations of one worker.
 #[derive(Clone, Debug)]
-pub struct Pace {
+pub struct Schedule {
     /// Operations a second; `None`: as fast as answers come.
     rate: Option<f64>,
     /// 0 to 1; differs between workers, so that they do not start operations at the same moments.
@@ -38,7 +38,7 @@ pub struct Pace {
     started: u64,
 }
 
-impl Pace {
+impl Schedule {
     /// The part of worker `index` of `workers`: each has an equal share of the rate and of the operations.
     pub fn of_worker(amount: Amount, rate: Option<f64>, index: usize, workers: usize) -> Self {
         let amount = match amount {
@@ -84,26 +84,26 @@ mod tests {
     #[test]
     fn an_operation_is_due_by_the_rate_and_not_by_the_answers() {
         // Worker 1 of 2 with 20 operations a second: 10 of its own, half a period after worker 0.
-        let mut pace = Pace::of_worker(Amount::Operations(9), Some(20.0), 1, 2);
-        assert_eq!(pace.next(ms(0)), Next::At(ms(50)));
-        assert_eq!(pace.next(ms(50)), Next::Due(ms(50)));
-        assert_eq!(pace.next(ms(50)), Next::At(ms(150)));
+        let mut schedule = Schedule::of_worker(Amount::Operations(9), Some(20.0), 1, 2);
+        assert_eq!(schedule.next(ms(0)), Next::At(ms(50)));
+        assert_eq!(schedule.next(ms(50)), Next::Due(ms(50)));
+        assert_eq!(schedule.next(ms(50)), Next::At(ms(150)));
         // After a pause of the worker, the operations of the pause are late.
-        assert_eq!(pace.next(ms(400)), Next::Due(ms(150)));
-        assert_eq!(pace.next(ms(400)), Next::Due(ms(250)));
-        assert_eq!(pace.next(ms(400)), Next::Due(ms(350)));
+        assert_eq!(schedule.next(ms(400)), Next::Due(ms(150)));
+        assert_eq!(schedule.next(ms(400)), Next::Due(ms(250)));
+        assert_eq!(schedule.next(ms(400)), Next::Due(ms(350)));
         // 9 operations are 5 and 4.
-        assert_eq!(pace.next(ms(1000)), Next::Ended);
+        assert_eq!(schedule.next(ms(1000)), Next::Ended);
     }
 
     #[test]
     fn a_run_ends_by_time() {
-        let mut pace = Pace::of_worker(Amount::Time(ms(100)), Some(20.0), 0, 1);
-        assert_eq!(pace.next(ms(0)), Next::Due(ms(0)));
-        assert_eq!(pace.next(ms(99)), Next::Due(ms(50)));
-        assert_eq!(pace.next(ms(99)), Next::Ended);
-        let mut pace = Pace::of_worker(Amount::Time(ms(100)), None, 0, 1);
-        assert_eq!(pace.next(ms(99)), Next::Due(ms(99)));
-        assert_eq!(pace.next(ms(100)), Next::Ended);
+        let mut schedule = Schedule::of_worker(Amount::Time(ms(100)), Some(20.0), 0, 1);
+        assert_eq!(schedule.next(ms(0)), Next::Due(ms(0)));
+        assert_eq!(schedule.next(ms(99)), Next::Due(ms(50)));
+        assert_eq!(schedule.next(ms(99)), Next::Ended);
+        let mut schedule = Schedule::of_worker(Amount::Time(ms(100)), None, 0, 1);
+        assert_eq!(schedule.next(ms(99)), Next::Due(ms(99)));
+        assert_eq!(schedule.next(ms(100)), Next::Ended);
     }
 }
