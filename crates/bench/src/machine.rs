@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::process::Command;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 /// Properties of the machine that are recorded with every figure.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -41,8 +43,7 @@ impl Machine {
 /// Time in microseconds since the start of this virtual machine during which other virtual machines used the
 /// core while a task was ready to run on it (steal time). 0 if the kernel does not report it.
 pub fn stolen_us(core: usize) -> u64 {
-    // SAFETY: no argument is a pointer.
-    let ticks_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    let ticks_s = rustix::param::clock_ticks_per_second().max(1);
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     stolen_ticks(&stat, core).unwrap_or(0) * 1_000_000 / ticks_s
 }
@@ -72,29 +73,18 @@ pub fn commit() -> String {
 /// # Errors
 /// The core is not available to this process.
 pub fn pin_process(core: Option<usize>) -> io::Result<usize> {
-    // SAFETY: all zeros is an empty set.
-    let mut allowed = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-    // SAFETY: `allowed` is a local variable, and its size is passed.
-    check(unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &mut allowed) })?;
-    // SAFETY: the numbers are below the size of the set.
-    let is_allowed = |core: &usize| unsafe { libc::CPU_ISSET(*core, &allowed) };
-    let cores: Vec<usize> = (0..libc::CPU_SETSIZE as usize).filter(is_allowed).collect();
+    let allowed = sched_getaffinity(None)?;
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
     let core = core.unwrap_or(cores.last().copied().unwrap_or(0));
     if !cores.contains(&core) {
         let what = format!("core {core} is not one this process may use; choose --core from {cores:?}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
-    // SAFETY: all zeros is an empty set.
-    let mut only = unsafe { std::mem::zeroed::<libc::cpu_set_t>() };
-    // SAFETY: `core` is below the size of the set, since it is in `allowed`.
-    unsafe { libc::CPU_SET(core, &mut only) };
-    // SAFETY: the size of `only` is passed; 0 is this thread, the only one so far.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&only), &only) })?;
+    let mut only = CpuSet::new();
+    only.set(core);
+    // This thread, the only one so far.
+    sched_setaffinity(None, &only)?;
     Ok(core)
-}
-
-fn check(result: i32) -> io::Result<()> {
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]

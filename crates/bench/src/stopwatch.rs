@@ -3,6 +3,8 @@
 //! CPU time is that of the whole process. It includes the work of helper threads, and the time in which a
 //! shard polls for work before it sleeps (`RuntimeOptions::idle_poll_us`).
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// A stopwatch that runs from its creation.
 pub struct Stopwatch {
     started_ns: u64,
@@ -19,25 +21,19 @@ pub struct Spent {
 impl Stopwatch {
     #[must_use]
     pub fn start() -> Self {
-        Self {
-            started_ns: clock_ns(libc::CLOCK_MONOTONIC),
-            started_cpu_ns: clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID),
-        }
+        Self { started_ns: clock_ns(ClockId::Monotonic), started_cpu_ns: clock_ns(ClockId::ProcessCPUTime) }
     }
 
     pub fn spent(&self) -> Spent {
         let seconds = |from_ns: u64, to_ns: u64| (to_ns - from_ns) as f64 / 1e9;
         Spent {
-            wall_s: seconds(self.started_ns, clock_ns(libc::CLOCK_MONOTONIC)),
-            cpu_s: seconds(self.started_cpu_ns, clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)),
+            wall_s: seconds(self.started_ns, clock_ns(ClockId::Monotonic)),
+            cpu_s: seconds(self.started_cpu_ns, clock_ns(ClockId::ProcessCPUTime)),
         }
     }
 }
 
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a local variable that the call fills.
-    let failed = unsafe { libc::clock_gettime(clock, &mut time) };
-    assert_eq!(failed, 0, "clock {clock} is there on every Linux");
+fn clock_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -110,13 +110,9 @@ impl fmt::Display for DiskUse {
 
 /// Size and free space of the file system that holds the path.
 pub fn file_system(path: &Path) -> Option<FileSystem> {
-    let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: all zeros is a valid value of this struct.
-    let mut stat = unsafe { std::mem::zeroed::<libc::statvfs>() };
-    // SAFETY: the path ends in a zero byte, and `stat` is a local variable that the call fills.
-    let failed = unsafe { libc::statvfs(path.as_ptr(), &mut stat) };
+    let stat = rustix::fs::statvfs(path).ok()?;
     let of = |blocks: u64| blocks * stat.f_frsize;
-    (failed == 0).then(|| FileSystem { total_bytes: of(stat.f_blocks), free_bytes: of(stat.f_bavail) })
+    Some(FileSystem { total_bytes: of(stat.f_blocks), free_bytes: of(stat.f_bavail) })
 }
 
 #[cfg(test)]

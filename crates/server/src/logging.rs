@@ -13,8 +13,10 @@
 
 use std::fmt;
 use std::io::Write;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard};
 
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 use log::{Level, Log, Metadata, Record};
 
 use crate::log_levels::LogLevels;
@@ -30,6 +32,7 @@ static LEVELS: RwLock<Levels> = RwLock::new(Levels { now: LogLevels::OFF, initia
 
 /// Logs from now on, at these levels. Another logger that the process has already stays.
 pub fn start(levels: LogLevels) {
+    LazyLock::force(&ZONE);
     // Only tests have another.
     let _ = log::set_logger(&StandardError);
     log::set_max_level(levels.highest());
@@ -85,41 +88,25 @@ impl Log for StandardError {
     fn flush(&self) {}
 }
 
-/// A time in local time, with milliseconds.
-struct LocalTime {
-    time: libc::tm,
-    millis: i64,
-}
+/// The time zone of the process, determined once: a line of the log must not wait for a file.
+static ZONE: LazyLock<TimeZone> = LazyLock::new(TimeZone::system);
 
 #[allow(clippy::disallowed_methods, reason = "a log says when")]
-fn now() -> LocalTime {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let seconds = since.as_secs() as libc::time_t;
-    // SAFETY: all zeros is a valid `tm`.
-    let mut time = unsafe { std::mem::zeroed::<libc::tm>() };
-    // SAFETY: both pointers are to local variables, and the call fills `time`.
-    unsafe { libc::localtime_r(&seconds, &mut time) };
-    LocalTime { time, millis: i64::from(since.subsec_millis()) }
+fn now() -> Zoned {
+    let now = std::time::SystemTime::now();
+    Timestamp::try_from(now).unwrap_or_default().to_zoned(ZONE.clone())
 }
 
 fn line(
     level: Level,
-    at: LocalTime,
+    at: Zoned,
     place: &dyn fmt::Display,
     logger: &str,
     text: &fmt::Arguments<'_>,
 ) -> String {
-    let LocalTime { time, millis } = at;
-    format!(
-        "{level:<5} {:04}-{:02}-{:02} {:02}:{:02}:{:02},{millis:03} [{place}] {logger} - {}\n",
-        time.tm_year + 1900,
-        time.tm_mon + 1,
-        time.tm_mday,
-        time.tm_hour,
-        time.tm_min,
-        time.tm_sec,
-        text.to_string().trim_end().replace('\n', "\n  "),
-    )
+    let text = text.to_string();
+    let text = text.trim_end().replace('\n', "\n  ");
+    format!("{level:<5} {} [{place}] {logger} - {text}\n", at.strftime("%Y-%m-%d %H:%M:%S,%3f"))
 }
 
 #[cfg(test)]
@@ -128,11 +115,8 @@ mod tests {
 
     #[test]
     fn the_shape_of_a_line() {
-        // SAFETY: all zeros is a valid `tm`.
-        let mut time = unsafe { std::mem::zeroed::<libc::tm>() };
-        (time.tm_year, time.tm_mon, time.tm_mday) = (126, 10, 21);
-        (time.tm_hour, time.tm_min, time.tm_sec) = (22, 0, 1);
-        let at = LocalTime { time, millis: 7 };
+        let at: Timestamp = "2026-11-21T21:00:01.007999Z".parse().expect("a time");
+        let at = at.to_zoned(TimeZone::fixed(jiff::tz::offset(1)));
         let line = line(Level::Info, at, &"shard 0", "engine", &format_args!("two\nlines\n"));
         assert_eq!(line, "INFO  2026-11-21 22:00:01,007 [shard 0] engine - two\n  lines\n");
     }

@@ -110,7 +110,7 @@ impl ManagedNode {
         drained
     }
 
-    /// Serves clients, or stops serving them, while everything else goes on.
+    /// Starts or stops serving clients; everything else continues.
     ///
     /// # Errors
     /// The node has been drained, or a port is taken.

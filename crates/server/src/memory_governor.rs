@@ -98,9 +98,7 @@ pub async fn watch(resident: Arc<AtomicU64>) {
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-    // SAFETY: `sysconf` takes no pointer.
-    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    pages * u64::try_from(page_bytes).unwrap_or(0)
+    pages * rustix::param::page_size() as u64
 }
 
 #[cfg(test)]

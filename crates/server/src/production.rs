@@ -2,12 +2,14 @@
 //!
 //! [`Facts::measure`] reads the machine, [`findings`] judges the facts and is pure. `messina doctor` prints
 //! all checks; a start logs those that found something, in one line. Nothing is changed and nothing is
-//! refused: on a laptop most findings are as they should be. Facts that the machine does not tell are left
+//! refused: on a laptop most findings are as they should be. Facts that the machine does not show are left
 //! out.
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
 
 use crate::config::Config;
 use crate::disk_use;
@@ -49,11 +51,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The facts that are judged. `None`: the machine does not tell.
+/// The facts that are judged. `None`: the machine does not show it.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub is_root: bool,
-    pub open_files_max: Option<u64>,
+    pub open_files_max: u64,
     /// The word in brackets of `/sys/kernel/mm/transparent_hugepage/enabled`.
     pub huge_pages: Option<String>,
     pub swap_bytes: Option<u64>,
@@ -82,9 +84,8 @@ impl Facts {
         let address = config.listen.address();
         let is_loopback = address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
         Self {
-            // SAFETY: the call takes and returns a number.
-            is_root: unsafe { libc::geteuid() } == 0,
-            open_files_max: open_files_max(),
+            is_root: rustix::process::geteuid().is_root(),
+            open_files_max: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
             huge_pages: read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref().and_then(bracketed),
             swap_bytes: read("/proc/swaps").map(|text| swap_bytes(&text)),
             is_clock_synchronised: is_clock_synchronised(),
@@ -114,13 +115,6 @@ fn bracketed(text: &str) -> Option<String> {
 fn swap_bytes(text: &str) -> u64 {
     let kilobytes = |line: &str| line.split_whitespace().nth(2)?.parse::<u64>().ok();
     text.lines().skip(1).filter_map(kilobytes).sum::<u64>() << 10
-}
-
-/// The limit that a start can set.
-fn open_files_max() -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes two numbers to a local variable.
-    (unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0).then_some(limit.rlim_max)
 }
 
 fn is_clock_synchronised() -> Option<bool> {
@@ -198,13 +192,12 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
             add("disk model", Weight::Hint, "not measured: messina iotune writes io_properties.yaml".into())
         }
     }
-    if let Some(most) = facts.open_files_max {
-        let text = match most >= OPEN_FILES_WANTED {
-            true => format!("{most}"),
-            false => format!("{most}: LimitNOFILE of systemd or ulimit -n should allow {OPEN_FILES_WANTED}"),
-        };
-        add("open files", judge(most >= OPEN_FILES_WANTED, Weight::Hint), text);
-    }
+    let most = facts.open_files_max;
+    let text = match most >= OPEN_FILES_WANTED {
+        true => format!("{most}"),
+        false => format!("{most}: LimitNOFILE of systemd or ulimit -n should allow {OPEN_FILES_WANTED}"),
+    };
+    add("open files", judge(most >= OPEN_FILES_WANTED, Weight::Hint), text);
     if let Some(huge_pages) = &facts.huge_pages {
         let is_fine = huge_pages != "always";
         let hint = if is_fine { "" } else { ": pauses while the kernel makes them; madvise is better" };
@@ -257,7 +250,7 @@ mod tests {
 
     fn good() -> Facts {
         Facts {
-            open_files_max: Some(1 << 20),
+            open_files_max: 1 << 20,
             huge_pages: Some("madvise".to_string()),
             swap_bytes: Some(0),
             is_clock_synchronised: Some(true),
@@ -291,7 +284,7 @@ mod tests {
             (Facts { free_part: Some(0.1), ..good() }, "disk space", Weight::Problem),
             (Facts { syncs_periodically: true, ..good() }, "commit log", Weight::Hint),
             (Facts { is_disk_measured: false, ..good() }, "disk model", Weight::Hint),
-            (Facts { open_files_max: Some(1024), ..good() }, "open files", Weight::Hint),
+            (Facts { open_files_max: 1024, ..good() }, "open files", Weight::Hint),
             (Facts { huge_pages: Some("always".to_string()), ..good() }, "huge pages", Weight::Hint),
             (Facts { swap_bytes: Some(1 << 30), ..good() }, "swap", Weight::Hint),
             (Facts { is_clock_synchronised: Some(false), ..good() }, "clock", Weight::Problem),
@@ -316,6 +309,5 @@ mod tests {
             1025 << 10
         );
         assert_eq!(swap_bytes("Filename Type Size Used Priority\n"), 0);
-        assert!(open_files_max().is_some());
     }
 }

@@ -23,6 +23,9 @@ use engine::commitlog::{LogError, SyncMode};
 use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport, ShardOptions};
 use log::{error, info, warn};
 use runtime::{CpuGroup, FileError};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -182,8 +185,8 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     if let Some(line) = production::line(&production::findings(&facts)) {
         info!(target: "init", "{line}");
     }
-    // SAFETY: the call takes and returns a number. Files of the node are for its user alone.
-    unsafe { libc::umask(0o077) };
+    // Files of the node are for its user alone.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     // SAFETY: installs no handler of this program. Closing the terminal while the node opens its directory
     // does not end it.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
@@ -277,16 +280,11 @@ pub fn doctor(arguments: &ServeArguments) -> Result<(String, bool), ServeError> 
 
 /// Raises the limit of open files and connections to the allowed maximum; shells set a low limit by default.
 fn raise_open_files() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes two numbers to a local variable.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
-        return;
-    }
-    let before = limit.rlim_cur;
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: the call reads two numbers of a local variable.
-    let raised = before < limit.rlim_max && unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } == 0;
-    let now = if raised { limit.rlim_cur } else { before };
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // An absent limit is the largest number.
+    let [before, most] = [current, maximum].map(|limit| limit.unwrap_or(u64::MAX));
+    let raised = before < most && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let now = if raised { most } else { before };
     info!(target: "init", "at most {now} open files and connections (RLIMIT_NOFILE; {before} before)");
     if now < OPEN_FILES_WANTED {
         warn!(
@@ -420,7 +418,7 @@ fn open_error(data_dir: &Path, segment_bytes: u64, error: &EngineError) -> Serve
             DiskUse::of(data_dir),
             hint_of_segments
         ),
-        _ if matches!(file.source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+        _ if matches!(Errno::from_io_error(&file.source), Some(Errno::MFILE | Errno::NFILE)) => {
             format!(
                 "{dir} cannot be opened: {file}; raise the limit with ulimit -n or LimitNOFILE of systemd"
             )
@@ -548,7 +546,7 @@ async fn serve(
         ))),
     };
     info!(target: "init", "{name}: stopping; a second signal stops at once");
-    let told = manager.stopping("flushing memtables");
+    let notifying = manager.stopping("flushing memtables");
     let draining = tokio::spawn({
         let node = node.clone();
         async move { node.drain().await }
@@ -568,7 +566,7 @@ async fn serve(
             std::process::exit(1);
         }
     };
-    told.abort();
+    notifying.abort();
     ended
 }
 

@@ -52,7 +52,7 @@ impl ServiceManager {
         let socket = match connect(name) {
             Ok(socket) => socket,
             Err(error) => {
-                warn!(target: "init", "NOTIFY_SOCKET {name}: {error}; the service manager is told nothing");
+                warn!(target: "init", "NOTIFY_SOCKET {name}: {error}; the service manager gets no messages");
                 return Self::default();
             }
         };
@@ -112,7 +112,7 @@ impl ServiceManager {
         if let Err(error) = socket.send(message.as_bytes())
             && !self.has_failed.swap(true, Ordering::Relaxed)
         {
-            warn!(target: "init", "cannot tell the service manager {:?}: {error}", message.replace('\n', " "));
+            warn!(target: "init", "cannot notify the service manager {:?}: {error}", message.replace('\n', " "));
         }
     }
 }
@@ -129,7 +129,7 @@ fn connect(name: &str) -> std::io::Result<UnixDatagram> {
 }
 
 /// Sends `WATCHDOG=1` once per period after a turn of all shards. A turn that takes longer than a period is
-/// awaited, and told in the status.
+/// awaited, and shown in the status.
 async fn watch<F: Future<Output = bool>>(period: Duration, turn: impl Fn() -> F, send: impl Fn(&str)) {
     loop {
         let mut answer = std::pin::pin!(turn());

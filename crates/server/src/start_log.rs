@@ -1,4 +1,4 @@
-//! Logs the progress of a long start every few seconds, and tells it to the service manager.
+//! Logs the progress of a long start every few seconds, and notifies the service manager of it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};

@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcsetattr};
+
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_interrupt(_: libc::c_int) {
@@ -28,14 +30,7 @@ pub fn take_interrupted() -> bool {
 
 /// Width of the terminal in columns; 80 if there is no terminal.
 pub fn width_columns() -> usize {
-    // SAFETY: the structure contains only numbers, and the call fills it or fails.
-    let columns = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        match libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) {
-            0 => size.ws_col,
-            _ => 0,
-        }
-    };
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
     if columns == 0 { 80 } else { usize::from(columns) }
 }
 
@@ -43,7 +38,7 @@ pub fn width_columns() -> usize {
 /// input.
 pub fn read_key() -> Option<u8> {
     let mut key = [0];
-    let read = without(libc::ICANON | libc::ECHO, || io::stdin().read(&mut key));
+    let read = without(LocalModes::ICANON | LocalModes::ECHO, || io::stdin().read(&mut key));
     let interrupted = take_interrupted();
     match read {
         Ok(1) if !interrupted && key[0] != 4 => Some(key[0]),
@@ -57,23 +52,20 @@ pub fn read_key() -> Option<u8> {
 /// The line cannot be read.
 pub fn read_hidden_line() -> io::Result<String> {
     let mut line = String::new();
-    without(libc::ECHO, || io::stdin().read_line(&mut line))?;
+    without(LocalModes::ECHO, || io::stdin().read_line(&mut line))?;
     Ok(line.trim_end_matches(['\r', '\n']).to_string())
 }
 
 /// Runs `work` with these local modes of the terminal switched off.
-fn without<T>(modes: libc::tcflag_t, work: impl FnOnce() -> T) -> T {
-    // SAFETY: the structure contains only numbers, and the call fills it or fails.
-    let before = unsafe {
-        let mut settings: libc::termios = std::mem::zeroed();
-        (libc::tcgetattr(libc::STDIN_FILENO, &mut settings) == 0).then_some(settings)
+fn without<T>(modes: LocalModes, work: impl FnOnce() -> T) -> T {
+    let before = rustix::termios::tcgetattr(io::stdin()).ok();
+    // If the terminal refuses the settings, its modes stay.
+    let set = |settings: &Termios| {
+        let _refused = tcsetattr(io::stdin(), OptionalActions::Now, settings);
     };
-    let set = |settings: &libc::termios| {
-        // SAFETY: these are settings returned by the system, possibly with some modes off.
-        unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, settings) };
-    };
-    if let Some(settings) = &before {
-        set(&libc::termios { c_lflag: settings.c_lflag & !modes, ..*settings });
+    if let Some(mut settings) = before.clone() {
+        settings.local_modes -= modes;
+        set(&settings);
     }
     let done = work();
     before.iter().for_each(set);

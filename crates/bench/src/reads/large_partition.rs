@@ -179,13 +179,6 @@ fn add(bench: &mut Bench, name: &str, reads: &[OneRead], kernel: &Kernel) {
 
 /// Free bytes in the file system of `dir`.
 fn free_bytes(dir: &Path) -> Result<u64, BenchError> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: all zeros is a valid value of the structure.
-    let mut found = unsafe { std::mem::zeroed::<libc::statvfs>() };
-    // SAFETY: the path ends with a zero byte, and `found` is a local variable.
-    if unsafe { libc::statvfs(path.as_ptr(), &mut found) } != 0 {
-        return Err(std::io::Error::last_os_error().into());
-    }
+    let found = rustix::fs::statvfs(dir).map_err(std::io::Error::from)?;
     Ok(found.f_bavail * found.f_frsize)
 }

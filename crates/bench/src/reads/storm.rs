@@ -15,6 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::storm_client::{Client, Outcomes, kind, read_wholes};
 use super::wide::{self, ROW_BYTES};
 use super::{Bench, percentile};
@@ -234,9 +236,8 @@ impl Server {
 
     /// Stops the server with SIGTERM, like an operator, and checks its exit status.
     fn stop(mut self) -> Result<(), BenchError> {
-        let pid = libc::pid_t::try_from(self.process.id())?;
-        // SAFETY: the process is a child that has not been waited for, so the id still belongs to it.
-        unsafe { libc::kill(pid, libc::SIGTERM) };
+        // The process has not been waited for, so the id still belongs to it.
+        kill_process(Pid::from_child(&self.process), Signal::TERM).map_err(std::io::Error::from)?;
         let status = self.process.wait()?;
         if status.success() { Ok(()) } else { Err(format!("the server ended with {status}").into()) }
     }

@@ -4,10 +4,8 @@
 //! The file is filled, because a disk is faster with blocks that were never written; if that takes too long,
 //! a shorter file is used.
 
-use std::ffi::CString;
 use std::fs::{self, File as StdFile};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -213,14 +211,8 @@ fn file_of(shard: &Shard) -> runtime::File {
 
 /// The magic number of a directory's file system, and the bytes that an ordinary user may still write.
 fn file_system(dir: &Path) -> std::io::Result<(i64, u64)> {
-    let path = CString::new(dir.as_os_str().as_bytes())?;
-    // SAFETY: all zeros is a valid value of this struct.
-    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path ends with a zero byte, and `found` is a local variable that the call fills.
-    if unsafe { libc::statfs(path.as_ptr(), &mut found) } == -1 {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok((found.f_type as i64, found.f_bavail * found.f_bsize as u64))
+    let found = rustix::fs::statfs(dir)?;
+    Ok((found.f_type, found.f_bavail * found.f_bsize as u64))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use protocol::{
     BatchQuery, BatchStatement, Consistency, CqlError, ProtocolVersion, QueryParameters, Request, Response,
     Values,
 };
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::process::{Dir, Server};
 use crate::raw_client::{Client, batch_of, execute, query, query_with, values};
@@ -438,11 +439,11 @@ fn clients_that_are_slow_or_break_off() {
     for client in &mut unfinished {
         client.socket.set_nonblocking(true).unwrap();
     }
-    let told = unfinished.iter_mut().filter(|client| {
+    let refused = unfinished.iter_mut().filter(|client| {
         let mut bytes = [0; 512];
         matches!(std::io::Read::read(&mut &client.socket, &mut bytes), Ok(read) if read > 13 && bytes[9..13] == 0x1001i32.to_be_bytes())
     });
-    assert!(refusals + told.count() > 0, "all 840 MiB were kept");
+    assert!(refusals + refused.count() > 0, "all 840 MiB were kept");
     drop(unfinished);
     dawdling.join().unwrap();
     patient.is_well(1000);
@@ -453,14 +454,9 @@ fn clients_that_are_slow_or_break_off() {
 #[test]
 fn many_connections() {
     const WANTED: u64 = 10_000;
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the calls read and write two numbers of a local variable.
-    unsafe {
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        limit.rlim_cur = limit.rlim_max;
-        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-    }
-    let count = WANTED.min(limit.rlim_max.saturating_sub(500)) as usize;
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let count = WANTED.min(maximum.map_or(WANTED, |most| most.saturating_sub(500))) as usize;
     let patient = Patient::start("many");
     let before = patient.server.resident_bytes();
     let mut open: Vec<TcpStream> = Vec::with_capacity(count);
@@ -515,7 +511,7 @@ fn what_runs_is_answered_before_the_end() {
     sleep(Duration::from_millis(300));
     slow.send(&slow_bytes);
     sleep(Duration::from_millis(50));
-    patient.server.signal(libc::SIGTERM);
+    patient.server.signal(Signal::TERM);
     assert!(matches!(slow.receive(), Some((3, _))), "it was under way");
     assert!(slow.receive().is_none());
     for client in clients {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::{EventType, Request, Response};
+use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -19,19 +20,24 @@ use crate::raw_client::{Client, query};
 const OPTIONS: &[u8] = &[4, 0, 0, 0, 5, 0, 0, 0, 0];
 const SUPPORTED: [u8; 5] = [0x84, 0, 0, 0, 6];
 
-pub fn tls_answers(port: u16, authority: &Path, own: Option<&Issued>) -> bool {
+/// The TLS configuration of a client that trusts `authority`, with a certificate of its own if it has one.
+pub fn tls_config(authority: &Path, own: Option<&Issued>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     CertificateDer::pem_file_iter(authority).unwrap().for_each(|found| roots.add(found.unwrap()).unwrap());
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-    let config = match own {
+    match own {
         Some(own) => {
             let chain =
                 CertificateDer::pem_file_iter(&own.certificate).unwrap().map(Result::unwrap).collect();
             builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(&own.keyfile).unwrap()).unwrap()
         }
         None => builder.with_no_client_auth(),
-    };
+    }
+}
+
+pub fn tls_answers(port: u16, authority: &Path, own: Option<&Issued>) -> bool {
+    let config = tls_config(authority, own);
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let Ok(socket) = TcpStream::connect(("127.0.0.1", port)) else { return false };
@@ -107,7 +113,7 @@ fn clients_need_a_certificate_that_is_good_and_new_ones_are_taken_over() {
     next.write(&dir.join("next.pem"));
     next.issue(dir, "server", 9);
     // At once, without waiting for the next check.
-    server.signal(libc::SIGHUP);
+    server.signal(Signal::HUP);
     server.wait_for("certificates reloaded");
     let log = server.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("[main]")).collect();

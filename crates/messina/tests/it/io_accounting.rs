@@ -65,16 +65,19 @@ impl Books<'_> {
     fn check(&mut self, doing: &str, least_read_bytes: u64, least_written_bytes: u64) {
         let (kernel, metrics) = (Moved::by_kernel(self.server), Moved::by_metrics(self.server));
         let deltas = |of: fn(Moved) -> u64| (of(kernel) - of(self.kernel), of(metrics) - of(self.metrics));
-        for (way, least_bytes, (counted, told)) in [
+        for (way, least_bytes, (counted, reported)) in [
             ("read", least_read_bytes, deltas(|moved| moved.read_bytes)),
             ("written", least_written_bytes, deltas(|moved| moved.written_bytes)),
         ] {
-            println!("{doing}: {told} bytes {way} by the metrics, {counted} by the kernel");
-            assert!(told >= least_bytes, "{doing}: {told} bytes {way}, at least {least_bytes} were expected");
+            println!("{doing}: {reported} bytes {way} by the metrics, {counted} by the kernel");
+            assert!(
+                reported >= least_bytes,
+                "{doing}: {reported} bytes {way}, at least {least_bytes} were expected"
+            );
             // Direct reads are rounded up to whole sectors.
             assert!(
-                told.abs_diff(counted) <= ELSEWHERE_BYTES + counted / 20,
-                "{doing}: {told} bytes {way} by the metrics, {counted} by the kernel"
+                reported.abs_diff(counted) <= ELSEWHERE_BYTES + counted / 20,
+                "{doing}: {reported} bytes {way} by the metrics, {counted} by the kernel"
             );
         }
         (self.kernel, self.metrics) = (kernel, metrics);

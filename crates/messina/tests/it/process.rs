@@ -9,6 +9,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory that is removed when dropped.
@@ -181,9 +183,8 @@ impl Server {
         text
     }
 
-    pub fn signal(&self, signal: i32) {
-        // SAFETY: `kill` takes no pointer; the child process has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits for the end of the process.
@@ -201,7 +202,7 @@ impl Server {
     }
 
     pub fn stop(self) -> (ExitStatus, String) {
-        self.signal(libc::SIGTERM);
+        self.signal(Signal::TERM);
         self.end()
     }
 }

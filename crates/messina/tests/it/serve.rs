@@ -11,6 +11,7 @@ use catalog::{Keyspace, TableSettings};
 use engine::{Engine, EngineOptions};
 use model::{Cell, ClusteringPrefix, CqlType, Liveness, Mutation, PartitionKey, TableSchema};
 use protocol::ProtocolVersion;
+use rustix::process::Signal;
 
 use crate::process::{Dir, Server, free_ports, http, output};
 use crate::raw_client::Client;
@@ -104,8 +105,8 @@ fn it_starts_answers_stops_and_starts_again() {
     }
     let line = " compaction - Major compaction of shop.orders: ";
     let log = server.log();
-    let told = log.lines().find(|told| told.contains(line)).unwrap_or_else(|| panic!("{log}"));
-    assert!(told.contains("INFO") && told.contains(" bytes to ") && told.contains(" MiB/s); "), "{told}");
+    let found = log.lines().find(|found| found.contains(line)).unwrap_or_else(|| panic!("{log}"));
+    assert!(found.contains("INFO") && found.contains(" bytes to ") && found.contains(" MiB/s); "), "{found}");
     assert!(server.tool(&["compactionstats", "-H"]).starts_with("pending tasks: 0\n"));
     server.tool(&["disableautocompaction", "shop", "orders"]);
     let status = server.tool(&["statusautocompaction", "shop", "orders"]);
@@ -214,7 +215,7 @@ fn it_starts_answers_stops_and_starts_again() {
     assert!(server.tool(&["status"]).contains("\nDN  "));
     let (status, text) = server.nodetool(&["flush"]);
     assert!(!status.success() && text.contains("the node is DRAINED; restart it"), "{text}");
-    server.signal(libc::SIGINT);
+    server.signal(Signal::INT);
     let (status, log) = server.end();
     assert_eq!(status.code(), Some(0), "{log}");
     let (status, text) = output(&["nodetool", "-p", "1", "status"]);
@@ -277,9 +278,9 @@ fn one_process_a_directory_and_one_a_port() {
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains(data_dir) && text.contains("another process uses it"), "{text}");
     // A killed process leaves nothing that prevents the next start.
-    server.signal(libc::SIGKILL);
+    server.signal(Signal::KILL);
     let (status, _) = server.end();
-    assert_eq!(status.signal(), Some(libc::SIGKILL));
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
     Server::start(&dir.0, &[]).stop();
 }
 
@@ -311,8 +312,7 @@ fn a_refused_start_states_its_reason() {
     fs::write(dir.0.join("file"), "").unwrap();
     let (status, text) = output(&[&ports[..], &[&path("file/data")]].concat());
     assert!(!status.success() && text.contains("file/data cannot be opened: cannot "), "{text}");
-    // SAFETY: `geteuid` takes no pointer.
-    if unsafe { libc::geteuid() } != 0 {
+    if !rustix::process::geteuid().is_root() {
         fs::create_dir(dir.0.join("sealed")).unwrap();
         fs::set_permissions(dir.0.join("sealed"), fs::Permissions::from_mode(0o500)).unwrap();
         let (status, text) = output(&[&ports[..], &[&path("sealed")]].concat());
@@ -474,11 +474,11 @@ fn in_memory_leaves_nothing() {
 fn a_hangup_is_ignored_and_two_signals_at_once_are_one() {
     let dir = Dir::new("signals");
     let server = Server::start(&dir.0, &[]);
-    server.signal(libc::SIGHUP);
+    server.signal(Signal::HUP);
     assert!(server.tool(&["status"]).contains("\nUN  "));
     assert!(server.log().contains("SIGHUP: looking for changed certificates"), "{}", server.log());
-    server.signal(libc::SIGTERM);
-    server.signal(libc::SIGTERM);
+    server.signal(Signal::TERM);
+    server.signal(Signal::TERM);
     let (status, log) = server.end();
     assert!(status.success() && !log.contains("stopping at once"), "{status}: {log}");
 }

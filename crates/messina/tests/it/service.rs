@@ -7,6 +7,8 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::process::{Dir, Server, output};
 
 struct Messages(UnixDatagram);
@@ -42,7 +44,7 @@ fn systemd_hears_of_start_life_and_stop() {
     messages.wait_for("WATCHDOG=1");
     messages.wait_for("WATCHDOG=1");
     assert!(first.elapsed() > Duration::from_millis(200), "{:?}", first.elapsed());
-    server.signal(libc::SIGTERM);
+    server.signal(Signal::TERM);
     assert!(messages.wait_for("STOPPING=1").contains("STATUS=flushing memtables"));
     let (status, log) = server.end();
     assert!(status.success(), "{log}");
@@ -58,14 +60,14 @@ fn a_node_that_hangs_does_not_feed_the_watchdog() {
     let environment = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "100000")];
     let server = Server::start_with(&dir.0, &["--in-memory"], &environment);
     messages.wait_for("WATCHDOG=1");
-    server.signal(libc::SIGSTOP);
+    server.signal(Signal::STOP);
     // What was sent before the stop is still in the socket.
     let mut bytes = [0; 500];
     let deadline = Instant::now() + Duration::from_secs(30);
     while messages.0.recv(&mut bytes).is_ok() {
         assert!(Instant::now() < deadline, "messages of a stopped process");
     }
-    server.signal(libc::SIGCONT);
+    server.signal(Signal::CONT);
     messages.wait_for("WATCHDOG=1");
 }
 

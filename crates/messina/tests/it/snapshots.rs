@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use protocol::ProtocolVersion;
+use rustix::process::Signal;
 
 use crate::process::{Dir, Server, output};
 use crate::raw_client::Client;
@@ -72,7 +73,7 @@ fn what_truncate_and_drop_remove_can_be_restored() {
     client.run("INSERT INTO sn.t (k, m) VALUES (50, {'last': 1})");
     let before = client.rows("SELECT JSON * FROM sn.t");
     client.run("DROP KEYSPACE sn");
-    server.signal(libc::SIGKILL);
+    server.signal(Signal::KILL);
     server.end();
     let server = Server::start(&dir.0, &[]);
     assert!(!server.log().contains("belongs to no table"), "{}", server.log());

@@ -3,6 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
 use crate::process::{Dir, Server, messina, output, output_in_time, until};
 
 fn sample(table: &str) -> PathBuf {
@@ -308,9 +311,7 @@ fn files_that_are_none_end_a_tool_with_an_error() {
     };
     let make_fifo = |path: &Path| {
         std::fs::remove_file(path).unwrap();
-        let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-        // SAFETY: the path ends with a zero byte.
-        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     };
     for component in ["Data.db", "Statistics.db", "TOC.txt"] {
         let name = format!("nb-1-big-{component}");
@@ -349,11 +350,10 @@ fn files_that_are_none_end_a_tool_with_an_error() {
 fn nodetool_reports_that_the_node_may_open_no_more_files() {
     let dir = Dir::new("few-files");
     let server = Server::start(&dir.0, &[]);
-    let pid = server.id() as i32;
+    let pid = server.id();
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
-    let few = libc::rlimit { rlim_cur: open + 4, rlim_max: open + 4 };
-    // SAFETY: the call reads two numbers of a local variable; `pid` is a child process of this test.
-    assert_eq!(unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &few, std::ptr::null_mut()) }, 0);
+    let few = Rlimit { current: Some(open + 4), maximum: Some(open + 4) };
+    prlimit(Pid::from_raw(pid as i32), Resource::Nofile, few).unwrap();
     let idle: Vec<_> =
         (0..8).map(|_| std::net::TcpStream::connect(("127.0.0.1", server.api_port)).unwrap()).collect();
     let (status, text) = server.nodetool(&["status"]);

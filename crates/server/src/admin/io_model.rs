@@ -81,13 +81,13 @@ mod tests {
                 Observation { direction: Direction::Read, bytes: 4096, in_flight: 2, latency_ns: 80_000 };
             learner.observe(read, number * 1_000_000, || traffic);
         }
-        let told = answer("/d".to_string(), Some(DiskModel::NOMINAL), &learner.learned());
-        assert_eq!((told.rows, told.columns, told.windows), (5, 4, 30));
-        let cell = told.cells.last().unwrap();
+        let shown = answer("/d".to_string(), Some(DiskModel::NOMINAL), &learner.learned());
+        assert_eq!((shown.rows, shown.columns, shown.windows), (5, 4, 30));
+        let cell = shown.cells.last().unwrap();
         assert_eq!((cell.row, cell.column, cell.in_flight), (4, 3, 2.0));
         assert!((cell.p95_us / 80.0 - 1.0).abs() < 0.04);
-        assert!((told.read_iops.greatest_s - 1000.0).abs() < 20.0 && told.read_iops.fitted_s.is_none());
-        let text = serde_json::to_string(&told).unwrap();
+        assert!((shown.read_iops.greatest_s - 1000.0).abs() < 20.0 && shown.read_iops.fitted_s.is_none());
+        let text = serde_json::to_string(&shown).unwrap();
         let back: IoModel = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), text);
     }

@@ -10,6 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -60,7 +61,7 @@ async fn refuse(stream: &mut TcpStream) -> io::Result<()> {
 }
 
 fn is_too_many(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 impl axum::serve::Listener for Listener {

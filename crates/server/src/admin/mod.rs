@@ -21,7 +21,7 @@
 //! | `GET` and `POST /v1/compactions/auto?keyspace=&tables=&enabled=` | whether tables compact by themselves |
 //! | `GET` and `POST /v1/loggers?logger=&level=` | levels of the log; without parameters those of the configuration |
 //! | `GET /v1/binary`, `POST …`, `DELETE …` | whether clients are served; begins, ends serving them |
-//! | `POST /v1/drain` | stops serving, flushes; the process goes on |
+//! | `POST /v1/drain` | stops serving, flushes; the process stays |
 //! | `POST /v1/stop` | ends the process, as SIGTERM does |
 //! | `GET /v1/cluster` | name, ring, schema version and keyspaces |
 //! | `GET /v1/endpoints?keyspace=&table=&key=` | the nodes that have a partition: this one |

@@ -114,10 +114,10 @@ fn the_page_has_each_logger() {
 
 #[test]
 fn clients_connect_to_rpc_address_if_there_is_one() {
-    let check = |text: &str, cql: &str, told: &str| {
+    let check = |text: &str, cql: &str, broadcast: &str| {
         let config = yaml(text).unwrap().0;
         let (listen, identity) = (&config.listen, &config.identity);
-        assert_eq!((listen.address(), identity.address(listen)), (cql, told), "{text}");
+        assert_eq!((listen.address(), identity.address(listen)), (cql, broadcast), "{text}");
     };
     check("", "127.0.0.1", "127.0.0.1");
     check("listen_address: 10.1.1.1", "10.1.1.1", "10.1.1.1");

@@ -1,6 +1,6 @@
 //! Test: every answer is sent, whatever the network and the scheduler do.
 //!
-//! A simulated server without an engine answers each statement with an error, which takes the way of all
+//! A simulated server without an engine answers each statement with an error. The error takes the path of all
 //! answers: a task of the request's group, the connection's `Outbound`, the sending task. Large answers are
 //! added by hand. The simulation makes short writes, late and torn deliveries, tasks in any order, and
 //! `need_preempt` at any time; tasks that never wait keep the CPU from the sending tasks; the client stops

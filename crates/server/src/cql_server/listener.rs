@@ -1,8 +1,8 @@
 //! The listeners: opens the ports, and assigns new connections to shards.
 //!
-//! Shard 0 accepts. A connection to an ordinary port goes to the shard with the fewest connections. On the
-//! shard-aware port the client's source port selects the shard: port modulo number of shards, as ScyllaDB's
-//! drivers compute it.
+//! Shard 0 accepts all connections. A connection to an ordinary port goes to the shard with the fewest
+//! connections. On the shard-aware port the client's source port selects the shard: port modulo number of
+//! shards, as ScyllaDB's drivers compute it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

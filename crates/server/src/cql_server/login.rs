@@ -12,7 +12,7 @@ use protocol::{CqlError, Header, Reply};
 use super::connection::Connection;
 use super::passwords::Passwords;
 
-/// The class name that tells drivers which credentials to send.
+/// The class name that informs drivers which credentials to send.
 pub(crate) const AUTHENTICATOR: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
 
 /// State of a connection's setup.

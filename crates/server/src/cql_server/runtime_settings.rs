@@ -87,7 +87,7 @@ impl RuntimeSettings {
         Self { timeouts: Cell::new(timeouts), trace_probability: Cell::new(0.0) }
     }
 
-    /// Whether to trace a request for which nobody asked; `random` is uniform.
+    /// Whether to trace a request whose client did not ask for it; `random` is uniform.
     #[inline]
     pub fn is_traced(&self, random: impl FnOnce() -> u64) -> bool {
         let probability = self.trace_probability.get();

@@ -341,7 +341,7 @@ fn node_info(
     started: StartTime,
 ) -> Result<NodeInfo, ServeError> {
     let host_id = engine.open_report().host_id;
-    let told = address_of(identity.address(listen), plain.port(), "broadcast_rpc_address")?;
+    let broadcast = address_of(identity.address(listen), plain.port(), "broadcast_rpc_address")?;
     let IdentityConfig {
         cluster_name,
         broadcast_rpc_address: _,
@@ -358,6 +358,6 @@ fn node_info(
         tokens: vec![token],
         generation_s: i32::try_from(started.unix_s()).unwrap_or(i32::MAX),
         settings: settings(shown),
-        ..NodeInfo::new(host_id, told.ip(), plain.port())
+        ..NodeInfo::new(host_id, broadcast.ip(), plain.port())
     })
 }

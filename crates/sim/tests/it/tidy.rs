@@ -51,6 +51,31 @@ fn the_bans_are_lifted_only_at_the_doors() {
     assert!(lifted > 0, "the doors themselves were not found");
 }
 
+/// Files that call libc, each with the call that `rustix` does not have. All other system calls go through
+/// `rustix` or `io-uring`, whose callers need no unsafe code.
+const LIBC: &[(&str, &str)] = &[
+    ("crates/runtime/src/real/aio.rs", "io_setup, io_submit, io_getevents, io_destroy"),
+    ("crates/runtime/src/real/calls.rs", "getrusage, for the voluntary context switches of a thread"),
+    ("crates/runtime/src/real/helpers.rs", "sched_getattr and sched_setattr, for a thread's time slice"),
+    ("crates/runtime/tests/it/real.rs", "prctl with a seccomp filter"),
+    ("crates/server/src/production.rs", "adjtimex, for the state of the clock"),
+    ("crates/server/src/serve.rs", "signal with SIG_IGN: tokio has handlers, and cannot ignore"),
+    ("crates/shell/src/terminal.rs", "sigaction without SA_RESTART: a Ctrl-C ends a read"),
+];
+
+#[test]
+fn libc_is_called_only_where_rustix_lacks_the_call() {
+    // In two pieces, so that this file does not match itself.
+    let name = concat!("lib", "c::");
+    let files = files_below("crates", ".rs").into_iter().filter(|file| text(file).contains(name));
+    let calling: BTreeSet<String> = files.collect();
+    let listed: BTreeSet<String> = LIBC.iter().map(|(file, _)| file.to_string()).collect();
+    assert_eq!(
+        calling, listed,
+        "the files that call libc, and those of LIBC; take rustix if it has the call"
+    );
+}
+
 /// Code that runs on a shard's thread, where a call that blocks stops all tasks of the shard. The rest of the
 /// server runs on the main thread.
 const SHARD_CODE: &[&str] = &[

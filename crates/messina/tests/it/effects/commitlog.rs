@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::Response;
+use rustix::process::Signal;
 
 use super::{Group, becomes, blob, client, metric};
 use crate::process::{Server, output, timed};
@@ -85,7 +86,7 @@ pub fn see(group: &Group) {
 
 /// A node is killed and loses a synced segment.
 fn see_damage(group: &Group, server: Server) {
-    server.signal(libc::SIGKILL);
+    server.signal(Signal::KILL);
     server.end();
     let place = group.place("b");
     let lost = segments(&place).into_iter().max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();

@@ -60,7 +60,7 @@ pub fn see(group: &Group) {
     let is_api = serves("127.0.0.1", server.api_port, "/v1/version");
     group.sees("api_page", is_api && !serves("127.0.0.1", server.api_port, "/"), server.log());
     let mut client = Client::start(server.cql_port, ProtocolVersion::V5);
-    let told = client.rows("SELECT rpc_address FROM system.local").concat();
-    group.sees("broadcast_rpc_address", told == [Some(vec![10, 1, 2, 3])], format_args!("{told:?}"));
+    let shown = client.rows("SELECT rpc_address FROM system.local").concat();
+    group.sees("broadcast_rpc_address", shown == [Some(vec![10, 1, 2, 3])], format_args!("{shown:?}"));
     assert!(server.stop().0.success());
 }

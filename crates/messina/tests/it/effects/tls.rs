@@ -5,31 +5,21 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
 
 use super::Group;
 use crate::certificates::{Authority, Issued};
-use crate::doors::plain_answers;
+use crate::doors::{plain_answers, tls_config};
 use crate::process::{Server, output};
 
 /// Version and cipher suite of a connection that answers OPTIONS; `None`: there is no connection.
 fn negotiated(port: u16, authority: &Path, own: Option<&Issued>) -> Option<(String, String)> {
-    let mut roots = RootCertStore::empty();
-    CertificateDer::pem_file_iter(authority).unwrap().for_each(|found| roots.add(found.unwrap()).unwrap());
-    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
-    let config = match own {
-        Some(own) => {
-            let chain =
-                CertificateDer::pem_file_iter(&own.certificate).unwrap().map(Result::unwrap).collect();
-            builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(&own.keyfile).unwrap()).unwrap()
-        }
-        None => builder.with_no_client_auth(),
-    };
-    let connection =
-        ClientConnection::new(Arc::new(config), ServerName::try_from("localhost").unwrap()).unwrap();
+    let connection = ClientConnection::new(
+        Arc::new(tls_config(authority, own)),
+        ServerName::try_from("localhost").unwrap(),
+    )
+    .unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(("127.0.0.1", port)).ok()?);
     let mut answer = [0; 5];
     stream.write_all(&[4, 0, 0, 0, 5, 0, 0, 0, 0]).and_then(|()| stream.read_exact(&mut answer)).ok()?;

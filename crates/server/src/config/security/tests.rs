@@ -73,7 +73,7 @@ fn authorizers_in_every_form() {
         ] {
             let config = load(&format!("{password}\n{text}")).unwrap();
             assert_eq!(config.security.authorizer, options::Authorizer::Cassandra, "{text}");
-            // Without names there is nobody to have a permission.
+            // Without names no user can have a permission.
             assert_eq!(
                 load(&text).unwrap_err(),
                 "authorizer: CassandraAuthorizer can't be used with AllowAllAuthenticator, which asks nobody for a \
