@@ -30,7 +30,7 @@ use runtime::BackendChoice;
 use super::BenchError;
 use super::engine::Scratch;
 use super::machine::{self, Machine};
-use super::report::{self, Report, Sample, json, number};
+use super::report::{self, PROFILE, Report, Sample, number};
 use super::workload::Workload;
 use super::world::{self, World, kernel_read_bytes};
 
@@ -109,11 +109,11 @@ pub fn run(arguments: &ChunksArguments) -> Result<(), BenchError> {
     fs::write(&arguments.plot, plot.svg())?;
     if arguments.results.as_os_str() != "none" {
         let settings = [
-            ("partitions", arguments.partitions.to_string()),
-            ("reads", arguments.reads.to_string()),
-            ("concurrency", arguments.concurrency.to_string()),
-            ("core", core.to_string()),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("partitions", arguments.partitions.into()),
+            ("reads", arguments.reads.into()),
+            ("concurrency", arguments.concurrency.into()),
+            ("core", core.into()),
+            ("profile", PROFILE.into()),
         ];
         let lines = report.lines("chunks", &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;

@@ -28,7 +28,7 @@ use sstable::codec::{Compressor, Decompressor, Method, class_and_options};
 use super::BenchError;
 use super::engine::Scratch;
 use super::machine::{self, Machine};
-use super::report::{self, Report, Sample, json};
+use super::report::{self, PROFILE, Report, Sample};
 use super::stopwatch::{Spent, Stopwatch};
 use super::world::{self, World};
 
@@ -113,10 +113,10 @@ pub fn run(arguments: &CodecsArguments) -> Result<(), BenchError> {
     println!("drawn into {}", arguments.plots.display());
     if arguments.results.as_os_str() != "none" {
         let settings = [
-            ("megabytes", arguments.megabytes.to_string()),
-            ("text", json(&path.file_name().unwrap_or_default().to_string_lossy())),
-            ("core", core.to_string()),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("megabytes", arguments.megabytes.into()),
+            ("text", path.file_name().unwrap_or_default().to_string_lossy().into()),
+            ("core", core.into()),
+            ("profile", PROFILE.into()),
         ];
         let lines = report.lines("codecs", &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;

@@ -36,11 +36,12 @@ use model::{
     PartitionRange, TableSchema,
 };
 use runtime::BackendChoice;
+use serde_json::Value;
 
 use super::BenchError;
 use super::limits::{self, measure as measure_limits};
 use super::machine::{self, Machine};
-use super::report::{self, Report, Sample, json};
+use super::report::{self, PROFILE, Report, Sample};
 use super::stopwatch::{Spent, Stopwatch};
 use super::workload::Workload;
 use super::world::{self, World};
@@ -143,15 +144,15 @@ impl EngineArguments {
     }
 
     /// The settings that are recorded with every result.
-    pub fn settings(&self, core: Option<usize>, backend: &str) -> Vec<(&'static str, String)> {
+    pub fn settings(&self, core: Option<usize>, backend: &str) -> Vec<(&'static str, Value)> {
         vec![
-            ("rows", self.rows.to_string()),
-            ("key_bytes", super::workload::KEY_BYTES.to_string()),
-            ("value_bytes", self.value_bytes.to_string()),
-            ("concurrency", self.concurrency.to_string()),
-            ("core", core.map_or("null".to_string(), |core| core.to_string())),
-            ("backend", json(backend)),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("rows", self.rows.into()),
+            ("key_bytes", super::workload::KEY_BYTES.into()),
+            ("value_bytes", self.value_bytes.into()),
+            ("concurrency", self.concurrency.into()),
+            ("core", core.into()),
+            ("backend", backend.into()),
+            ("profile", PROFILE.into()),
         ]
     }
 
@@ -161,7 +162,7 @@ impl EngineArguments {
         bench: &str,
         report: &Report,
         machine: &Machine,
-        settings: &[(&'static str, String)],
+        settings: &[(&'static str, Value)],
     ) -> Result<(), BenchError> {
         println!("\n{}", report.table());
         if self.results.as_os_str() != "none" {

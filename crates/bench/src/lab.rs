@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::lab::{NamedStrategy, Outcome, RunOptions, workload};
+use ::lab::{NamedStrategy, RunOptions, SimulationResult, workload};
 use base::rng::Rng;
 use catalog::{Keyspace, TableSettings};
 use clap::Args;
@@ -24,15 +24,15 @@ use runtime::{IoClass, Shard};
 
 use super::BenchError;
 use super::machine::{self, Machine};
-use super::report::{self, Report, Sample, json};
+use super::report::{self, PROFILE, Report, Sample};
 use super::workload::Workload;
 
 const VALUE_BYTES: usize = 250;
 /// Rows written at once.
 const BATCH: u64 = 25;
-/// Batches between two looks at the number of flushes.
+/// Batches between two checks of the number of flushes.
 const BATCHES_A_STEP: u64 = 8;
-/// Virtual time between two looks at the disk space, in microseconds; a merge takes 10 to 30 ms.
+/// Virtual time between two checks of the disk space, in microseconds; a merge takes 10 to 30 ms.
 const LOOK_US: u64 = 2500;
 /// Compaction has come to an end if no job runs for this virtual time, in microseconds.
 const QUIET_US: u64 = 1_000_000;
@@ -186,11 +186,8 @@ pub fn run(arguments: &LabArguments) -> Result<(), BenchError> {
     }
     println!("\n{within} of {compared} figures differ by at most {:.0} %.", ALLOWED * 100.0);
     if arguments.results.as_os_str() != "none" {
-        let settings = [
-            ("scale", arguments.scale.to_string()),
-            ("seed", arguments.seed.to_string()),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
-        ];
+        let settings =
+            [("scale", arguments.scale.into()), ("seed", arguments.seed.into()), ("profile", PROFILE.into())];
         let lines = report.lines("lab", &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;
         println!("appended to {}", arguments.results.display());
@@ -351,7 +348,7 @@ fn write(
 
 /// Runs the trial in the lab, with the sizes that the engine has measured. CPU and disk are so fast that
 /// compaction keeps up, as in the simulated world.
-fn in_lab(trial: &Trial, engine: &Measured) -> Result<Outcome, BenchError> {
+fn in_lab(trial: &Trial, engine: &Measured) -> Result<SimulationResult, BenchError> {
     // Rows that are written twice within a memtable are flushed once, so sizes are those of a run in which no
     // row is written twice.
     let size_of = |load| {

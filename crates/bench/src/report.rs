@@ -4,13 +4,18 @@
 //! fraction of the figure's limits that is reached. A line of JSON contains the values of all runs for later
 //! analysis.
 
-use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use serde::{Serialize, Serializer};
+use serde_json::{Number, Value};
+
 use super::machine::Machine;
 use super::stopwatch::Spent;
+
+/// How this program was compiled, for the settings of a line.
+pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "optimized" };
 
 /// One value of one run.
 #[derive(Clone, Copy, Debug)]
@@ -133,43 +138,71 @@ impl Report {
         out
     }
 
-    /// The lines for programs: one JSON object per figure. `settings` are names with values that are already
-    /// JSON.
-    pub fn lines(&self, bench: &str, commit: &str, machine: &Machine, settings: &[(&str, String)]) -> String {
+    /// The lines for programs: one JSON object per figure.
+    pub fn lines(&self, bench: &str, commit: &str, machine: &Machine, settings: &[(&str, Value)]) -> String {
         let mut out = String::new();
-        let settings: Vec<String> =
-            settings.iter().map(|(name, value)| format!("{}:{value}", json(name))).collect();
-        let settings = settings.join(",");
         for figure in &self.figures {
             let (least, median, greatest) = figure.spread();
-            let runs: Vec<String> = figure.samples.iter().map(|sample| json_number(sample.value)).collect();
-            let shares: Vec<String> = self
-                .shares(figure)
-                .iter()
-                .map(|(limit, share)| format!("{}:{}", json(limit), json_number(*share)))
-                .collect();
-            let cpu_us = figure.cpu_us().map_or("null".to_string(), json_number);
-            writeln!(
-                out,
-                r#"{{"bench":{},"commit":{},"unit":{},"min":{},"median":{},"max":{},"runs":[{}],"cpu_us":{cpu_us},"of_limit":{{{}}},"settings":{{{settings}}},"machine":{{"cpu":{},"cores":{},"memory_mib":{},"kernel":{},"load":{}}}}}"#,
-                json(&format!("{bench}/{}", figure.name)),
-                json(commit),
-                json(figure.unit),
-                json_number(least),
-                json_number(median),
-                json_number(greatest),
-                runs.join(","),
-                shares.join(","),
-                json(&machine.cpu),
-                machine.cores,
-                machine.memory_mib,
-                json(&machine.kernel),
-                json_number(machine.load),
-            )
-            .expect("writing to a string");
+            let shares = self.shares(figure);
+            let line = Line {
+                bench: format!("{bench}/{}", figure.name),
+                commit,
+                unit: figure.unit,
+                min: json_number(least),
+                median: json_number(median),
+                max: json_number(greatest),
+                runs: figure.samples.iter().map(|sample| json_number(sample.value)).collect(),
+                cpu_us: figure.cpu_us().map(json_number),
+                of_limit: shares.iter().map(|(limit, share)| (*limit, json_number(*share))).collect(),
+                settings,
+                machine: MachineOfLine {
+                    cpu: &machine.cpu,
+                    cores: machine.cores,
+                    memory_mib: machine.memory_mib,
+                    kernel: &machine.kernel,
+                    load: json_number(machine.load),
+                },
+            };
+            out += &serde_json::to_string(&line).expect("every field is valid JSON");
+            out.push('\n');
         }
         out
     }
+}
+
+/// A line of a results file.
+#[derive(Serialize)]
+struct Line<'a> {
+    bench: String,
+    commit: &'a str,
+    unit: &'a str,
+    min: Number,
+    median: Number,
+    max: Number,
+    runs: Vec<Number>,
+    cpu_us: Option<Number>,
+    #[serde(serialize_with = "as_object")]
+    of_limit: Vec<(&'a str, Number)>,
+    #[serde(serialize_with = "as_object")]
+    settings: &'a [(&'a str, Value)],
+    machine: MachineOfLine<'a>,
+}
+
+#[derive(Serialize)]
+struct MachineOfLine<'a> {
+    cpu: &'a str,
+    cores: usize,
+    memory_mib: u64,
+    kernel: &'a str,
+    load: Number,
+}
+
+/// Serializes pairs as an object with the fields in the given order.
+fn as_object<'a, V: Serialize + 'a, S: Serializer>(
+    pairs: &impl AsRef<[(&'a str, V)]>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.as_ref().iter().map(|(name, value)| (name, value)))
 }
 
 /// Appends lines to a results file and creates it if necessary.
@@ -195,28 +228,14 @@ pub fn number(value: f64) -> String {
     out + rest
 }
 
-/// Formats a number with four significant digits, the precision of a measurement.
-fn json_number(value: f64) -> String {
+/// Rounds a number to four significant digits, the precision of a measurement.
+fn json_number(value: f64) -> Number {
     assert!(value.is_finite(), "{value} was measured");
     if value == 0.0 || value.abs() >= 1000.0 {
-        return format!("{value:.0}");
+        return Number::from(value.round() as i64);
     }
     let decimals = (3 - value.abs().log10().floor() as i32).max(0) as usize;
-    format!("{value:.decimals$}")
-}
-
-/// Formats a string as JSON.
-pub fn json(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if (c as u32) < 0x20 => write!(out, "\\u{:04x}", c as u32).expect("writing to a string"),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    format!("{value:.decimals$}").parse().expect("a decimal number is one of JSON")
 }
 
 #[cfg(test)]
@@ -249,10 +268,10 @@ mod tests {
             kernel: "6".to_string(),
             load: 0.5,
         };
-        let lines = report().lines("engine", "abc", &machine, &[("rows", "7".to_string())]);
+        let lines = report().lines("engine", "abc", &machine, &[("rows", 7.into())]);
         assert_eq!(
             lines.lines().next().unwrap(),
-            r#"{"bench":"engine/scan","commit":"abc","unit":"MB/s","min":10.00,"median":20.00,"max":30.00,"runs":[30.00,10.00,20.00],"cpu_us":10.00,"of_limit":{"disk":0.2500},"settings":{"rows":7},"machine":{"cpu":"a \"cpu\"","cores":2,"memory_mib":1,"kernel":"6","load":0.5000}}"#
+            r#"{"bench":"engine/scan","commit":"abc","unit":"MB/s","min":10.0,"median":20.0,"max":30.0,"runs":[30.0,10.0,20.0],"cpu_us":10.0,"of_limit":{"disk":0.25},"settings":{"rows":7},"machine":{"cpu":"a \"cpu\"","cores":2,"memory_mib":1,"kernel":"6","load":0.5}}"#
         );
     }
 
@@ -262,6 +281,7 @@ mod tests {
             [1_234_567.0, 999.0, 12.345, 0.0, -1234.0].map(number),
             ["1 234 567", "999", "12.35", "0.00", "-1 234"]
         );
-        assert_eq!([1234.56, 1.0, 0.012345, 0.0].map(json_number), ["1235", "1.000", "0.01235", "0"]);
+        let written = [1234.56, 1.0, 0.012345, 0.0].map(|value| json_number(value).to_string());
+        assert_eq!(written, ["1235", "1.0", "0.01235", "0"]);
     }
 }

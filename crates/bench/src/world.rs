@@ -8,12 +8,16 @@ use std::sync::Arc;
 use catalog::{Keyspace, TableSettings};
 use engine::shard::EngineShard;
 use engine::{Engine, EngineError, EngineOptions, ReadCommand, ShardOptions};
-use model::{PartitionRange, TableSchema};
+use model::{
+    Cell as ColumnCell, ClusteringPrefix, ColumnData, Liveness, Mutation, PartitionKey, PartitionRange,
+    TableSchema,
+};
 use reader::{Fragment, MergeReader, ReadSpec, Reader, Step};
 use runtime::{BackendChoice, CpuGroup, DiskOptions, IoClass, IoCounters, Shard, StallOptions};
 
 use super::BenchError;
 use super::stopwatch::{Spent, Stopwatch};
+use super::workload::Workload;
 
 /// A poll that takes longer is a stall.
 const STALL_US: u64 = 1000;
@@ -113,8 +117,23 @@ impl World {
         self.on_shard_made(concurrency, count, move || work)
     }
 
-    /// The same with work that is created on the shard, so that it may contain values that cannot be sent
-    /// between threads.
+    /// Writes all rows of the workload into the column `value`, one row in each partition.
+    pub fn write_all(&self, concurrency: usize, workload: &Arc<Workload>) -> Result<(), BenchError> {
+        let (table, workload) = (self.table.clone(), workload.clone());
+        let column = table.column_named("value").expect("tables of point reads have it").id;
+        self.on_shard(concurrency, workload.rows, move |engine, row| {
+            let timestamp_us = 1 + row as i64;
+            let mut mutation = Mutation::new(table.clone(), PartitionKey::new(&workload.key(row)[..]));
+            let written = mutation.row_mut(ClusteringPrefix::new([]));
+            written.liveness = Liveness::new(timestamp_us);
+            written.push(column, ColumnData::Simple(ColumnCell::live(timestamp_us, workload.value(row))));
+            async move { engine.apply(mutation).await }
+        })?;
+        Ok(())
+    }
+
+    /// The same as [`Self::on_shard`] with work that is created on the shard, so that it may contain values
+    /// that cannot be sent between threads.
     pub fn on_shard_made<M, W, F>(&self, concurrency: usize, count: u64, make: M) -> Result<Spent, BenchError>
     where
         M: FnOnce() -> W + Send + 'static,

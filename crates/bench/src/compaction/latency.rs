@@ -24,7 +24,7 @@ use super::merge::{self, Case, MergeArguments};
 use crate::BenchError;
 use crate::engine::Scratch;
 use crate::machine::{self, Machine};
-use crate::report::{self, Report, Sample, json};
+use crate::report::{self, PROFILE, Report, Sample};
 use crate::stopwatch::Stopwatch;
 use crate::workload::{Picks, Workload};
 use crate::world::World;
@@ -110,11 +110,11 @@ pub fn run(arguments: &LatencyArguments) -> Result<(), BenchError> {
     }
     if arguments.results.as_os_str() != "none" {
         let settings = [
-            ("scale", arguments.scale.to_string()),
-            ("cached_per_s", arguments.cached_per_s.to_string()),
-            ("disk_per_s", arguments.disk_per_s.to_string()),
-            ("core", core.to_string()),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("scale", arguments.scale.into()),
+            ("cached_per_s", arguments.cached_per_s.into()),
+            ("disk_per_s", arguments.disk_per_s.into()),
+            ("core", core.into()),
+            ("profile", PROFILE.into()),
         ];
         let lines = report.lines("latency", &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;
@@ -152,20 +152,8 @@ fn measure(
             async move { engine.read(&command).await.map(drop) }
         })?;
     }
-    let for_s = |seconds: u64| {
-        let load = load.clone();
-        let read = world.engine.ask(0, move |shard| async move {
-            let until = shard.clone();
-            load.run(&shard, async move {
-                until.sleep_us(seconds * 1_000_000).await;
-                Ok(())
-            })
-            .await
-        });
-        read.wait()
-    };
-    for_s(WARM_UP_S)?;
-    let without = for_s(arguments.duration_s)?;
+    load.run_for_s(world, WARM_UP_S)?;
+    let without = load.run_for_s(world, arguments.duration_s)?;
     let stalls_before = world.stalls()?;
     let (id, reading) = (world.table.id, load.clone());
     let watch = Stopwatch::start();
@@ -215,6 +203,20 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// Reads for some seconds, without other work; returns the same as [`Self::run`].
+    pub fn run_for_s(&self, world: &World, seconds: u64) -> Result<Vec<u32>, EngineError> {
+        let load = self.clone();
+        let read = world.engine.ask(0, move |shard| async move {
+            let clock = shard.clone();
+            let pause = async move {
+                clock.sleep_us(seconds * 1_000_000).await;
+                Ok(())
+            };
+            load.run(&shard, pause).await
+        });
+        read.wait()
+    }
+
     /// Reads while `work` runs. Returns the latencies in microseconds from the time when each read was due,
     /// sorted.
     pub async fn run(

@@ -23,12 +23,13 @@ use model::{
     Cell as ColumnCell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey, TableSchema,
 };
 use runtime::{BackendChoice, DiskOptions};
+use serde_json::Value;
 
 use super::{CLIENTS, value_column};
 use crate::BenchError;
 use crate::engine::Scratch;
 use crate::machine::{self, Machine};
-use crate::report::{self, Report, Sample, json};
+use crate::report::{self, PROFILE, Report, Sample};
 use crate::stopwatch::{Spent, Stopwatch};
 use crate::workload::{KEY_BYTES, Workload};
 use crate::world::World;
@@ -125,12 +126,12 @@ impl MergeArguments {
     }
 
     /// The settings recorded with the results.
-    pub fn settings(&self, core: usize) -> Vec<(&'static str, String)> {
+    pub fn settings(&self, core: usize) -> Vec<(&'static str, Value)> {
         vec![
-            ("scale", self.scale.to_string()),
-            ("partition_rows", self.partition_rows.to_string()),
-            ("core", core.to_string()),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("scale", self.scale.into()),
+            ("partition_rows", self.partition_rows.into()),
+            ("core", core.into()),
+            ("profile", PROFILE.into()),
         ]
     }
 

@@ -45,7 +45,7 @@ use self::strategies::StrategyArgument;
 use super::BenchError;
 use super::engine::Scratch;
 use super::machine::{self, Machine};
-use super::report::{self, Report, Sample, json};
+use super::report::{self, PROFILE, Report, Sample};
 use super::stopwatch::{Spent, Stopwatch};
 use super::workload::Workload;
 use super::world::World;
@@ -138,10 +138,10 @@ fn example(
     bench.draw(name, &arguments.plots)?;
     if arguments.results.as_os_str() != "none" {
         let settings = [
-            ("scale", arguments.scale.to_string()),
-            ("writes_per_s", arguments.writes_per_s.map_or("null".to_string(), |rate| rate.to_string())),
-            ("core", core.to_string()),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("scale", arguments.scale.into()),
+            ("writes_per_s", arguments.writes_per_s.into()),
+            ("core", core.into()),
+            ("profile", PROFILE.into()),
         ];
         let lines =
             bench.report.lines(&format!("compaction/{name}"), &machine::commit(), &machine, &settings);

@@ -26,7 +26,7 @@ use super::{CLIENTS, narrow_table, value_column};
 use crate::BenchError;
 use crate::engine::Scratch;
 use crate::machine::{self, Machine};
-use crate::report::{self, Report, Sample, json};
+use crate::report::{self, PROFILE, Report, Sample};
 use crate::workload::Workload;
 use crate::world::World;
 
@@ -115,12 +115,12 @@ pub fn run(arguments: &SteadyArguments) -> Result<(), BenchError> {
     println!("drawn into {}", arguments.plot.display());
     if arguments.results.as_os_str() != "none" {
         let settings = [
-            ("duration_s", arguments.duration_s.to_string()),
-            ("per_s", arguments.per_s.to_string()),
-            ("fixed_mb_per_s", arguments.fixed_mb_per_s.to_string()),
-            ("strategy", json(arguments.strategy.name())),
-            ("core", core.to_string()),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("duration_s", arguments.duration_s.into()),
+            ("per_s", arguments.per_s.into()),
+            ("fixed_mb_per_s", arguments.fixed_mb_per_s.into()),
+            ("strategy", arguments.strategy.name().into()),
+            ("core", core.into()),
+            ("profile", PROFILE.into()),
         ];
         let lines = report.lines("steady", &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;

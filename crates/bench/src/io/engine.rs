@@ -87,20 +87,8 @@ fn measure(
     set.wait()?;
     let load =
         Load { table: world.table.id, workload: Arc::new(data.workload()), per_s: READS_S, kind: Kind::Disk };
-    let for_s = |seconds: u64| {
-        let load = load.clone();
-        let read = world.engine.ask(0, move |shard| async move {
-            let clock = shard.clone();
-            load.run(&shard, async move {
-                clock.sleep_us(seconds * 1_000_000).await;
-                Ok(())
-            })
-            .await
-        });
-        read.wait()
-    };
-    for_s(WARM_UP_S)?;
-    let alone = for_s(ALONE_S)?;
+    load.run_for_s(world, WARM_UP_S)?;
+    let alone = load.run_for_s(world, ALONE_S)?;
     let (id, reading) = (world.table.id, load.clone());
     let mut watch = Stopwatch::start();
     let beside = world.engine.ask(0, move |shard| async move {

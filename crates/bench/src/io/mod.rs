@@ -27,7 +27,7 @@ use runtime::{DiskModel, DiskOptions};
 
 use super::BenchError;
 use super::machine::{self, Machine};
-use super::report::{self, Report, json};
+use super::report::{self, PROFILE, Report};
 use loads::Curve;
 
 #[derive(Args, Clone, Debug)]
@@ -109,18 +109,18 @@ pub fn run(arguments: &IoArguments) -> Result<(), BenchError> {
         publish(&curve, arguments, &mut report)?;
     }
     let mut settings = vec![
-        ("seconds", arguments.seconds.to_string()),
-        ("rounds", arguments.rounds.to_string()),
-        ("scale", arguments.scale.to_string()),
-        ("rate_factor", arguments.rate_factor.to_string()),
-        ("latency_goal_ms", arguments.latency_goal.to_string()),
-        ("core", core.to_string()),
-        ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+        ("seconds", arguments.seconds.into()),
+        ("rounds", arguments.rounds.into()),
+        ("scale", arguments.scale.into()),
+        ("rate_factor", arguments.rate_factor.into()),
+        ("latency_goal_ms", arguments.latency_goal.into()),
+        ("core", core.into()),
+        ("profile", PROFILE.into()),
     ];
     if is_wanted(Part::Disk) || is_wanted(Part::Engine) {
         let (scratch, model) = disk::prepare(arguments)?;
         println!("the disk of {}: {}", arguments.dir.display(), server::disk_model::show(&model));
-        settings.push(("disk", json(&server::disk_model::show(&model))));
+        settings.push(("disk", server::disk_model::show(&model).into()));
         if is_wanted(Part::Disk) {
             let curve = disk::run(arguments, core, scratch, model)?;
             publish(&curve, arguments, &mut report)?;

@@ -11,10 +11,7 @@ use std::sync::Arc;
 
 use engine::shard::EngineShard;
 use engine::{EngineError, EngineOptions, ReadCommand};
-use model::{
-    Cell as ColumnCell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey,
-    PartitionRange, TableSchema,
-};
+use model::{CqlType, PartitionKey, PartitionRange, TableSchema};
 use runtime::{BackendChoice, CpuGroup, DiskModel, DiskOptions, Shard};
 
 use super::IoArguments;
@@ -52,7 +49,7 @@ pub fn run(arguments: &IoArguments, report: &mut Report) -> Result<(), BenchErro
     let options = EngineOptions { memory_bytes: 512 << 20, ..EngineOptions::new(scratch.0.join("world")) };
     let disk = DiskOptions { model: Some(FAST), ..DiskOptions::default() };
     let world = World::open_on(disk, options, BackendChoice::Auto, &table, &world::uncompacted())?;
-    write(&world, &workload)?;
+    world.write_all(CLIENTS, &workload)?;
     world.engine.flush(vec![world.table.id])?;
     println!("\noverhead: {CLIENTS} clients, a task for each read, {} x {PAIRS} pairs", arguments.runs);
     for (name, reads, bypass_cache) in [("hot", HOT_READS, false), ("disk", DISK_READS, true)] {
@@ -101,20 +98,6 @@ fn set_bypassed(world: &World, bypassed: bool) -> Result<(), BenchError> {
         Ok(())
     });
     Ok(set.wait()?)
-}
-
-fn write(world: &World, workload: &Arc<Workload>) -> Result<(), BenchError> {
-    let (table, workload) = (world.table.clone(), workload.clone());
-    let column = table.column_named("value").expect("made above").id;
-    world.on_shard(CLIENTS, workload.rows, move |engine, row| {
-        let timestamp_us = 1 + row as i64;
-        let mut mutation = Mutation::new(table.clone(), PartitionKey::new(&workload.key(row)[..]));
-        let written = mutation.row_mut(ClusteringPrefix::new([]));
-        written.liveness = Liveness::new(timestamp_us);
-        written.push(column, ColumnData::Simple(ColumnCell::live(timestamp_us, workload.value(row))));
-        async move { engine.apply(mutation).await }
-    })?;
-    Ok(())
 }
 
 /// Reads random rows, each by a separate task.

@@ -6,9 +6,9 @@
 //! possible, with 200 shares.
 //!
 //! 1. Each workload alone; both together, with levels and without.
-//! 2. `web` at half to ten times the server's maximum rate, with its level and without. Measured are the
-//!    answers within the timeout (goodput) and the latency of refusals, and then the latency one second
-//!    later.
+//! 2. `web` at half to ten times the server's maximum rate, with its level and without. The benchmark
+//!    measures the answers within the timeout (goodput), the latency of refusals, and the latency one second
+//!    after the load.
 //! 3. A batch level with ten times its maximum number of requests; no request may fail.
 
 mod load;
@@ -26,7 +26,7 @@ use messina::plot::{Line, Lines};
 use super::BenchError;
 use super::engine::Scratch;
 use super::machine::{self, Machine};
-use super::report::{self, Report, Sample, json};
+use super::report::{self, PROFILE, Report, Sample};
 
 const ROWS: u64 = 100;
 const READ: &str = "SELECT c, v FROM bench.t WHERE k = ?";
@@ -266,10 +266,10 @@ pub fn run(arguments: &LevelsArguments) -> Result<(), BenchError> {
     fs::write(&arguments.plot, plot.svg())?;
     if arguments.results.as_os_str() != "none" {
         let settings = [
-            ("partitions", arguments.partitions.to_string()),
-            ("seconds", seconds.to_string()),
-            ("core", arguments.core.map_or("null".to_string(), |core| core.to_string())),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
+            ("partitions", arguments.partitions.into()),
+            ("seconds", seconds.into()),
+            ("core", arguments.core.into()),
+            ("profile", PROFILE.into()),
         ];
         let lines = report.lines("levels", &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;

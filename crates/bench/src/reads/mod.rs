@@ -33,7 +33,7 @@ use messina::plot::Lines;
 use super::BenchError;
 use super::engine::{BackendArgument, Scratch};
 use super::machine::{self, Machine};
-use super::report::{self, Report, Sample, json};
+use super::report::{self, PROFILE, Report, Sample};
 
 #[derive(Args, Clone, Debug)]
 pub struct ReadsArguments {
@@ -111,11 +111,8 @@ pub fn run(arguments: &ReadsArguments) -> Result<(), BenchError> {
     }
     println!("\n{}", bench.report.table());
     if arguments.results.as_os_str() != "none" {
-        let settings = [
-            ("scale", arguments.scale.to_string()),
-            ("core", core.map_or("null".to_string(), |core| core.to_string())),
-            ("profile", json(if cfg!(debug_assertions) { "debug" } else { "optimized" })),
-        ];
+        let settings =
+            [("scale", arguments.scale.into()), ("core", core.into()), ("profile", PROFILE.into())];
         let lines = bench.report.lines(&format!("reads/{name}"), &machine::commit(), &machine, &settings);
         report::append(&arguments.results, &lines)?;
         println!("appended to {}", arguments.results.display());

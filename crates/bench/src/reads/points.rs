@@ -12,10 +12,7 @@ use std::sync::Arc;
 use base::rng::Rng;
 use engine::shard::EngineShard;
 use engine::{EngineError, ReadCommand};
-use model::{
-    Cell as ColumnCell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey,
-    PartitionRange, TableSchema,
-};
+use model::{ColumnData, CqlType, PartitionKey, PartitionRange, TableSchema};
 use runtime::IoClass;
 
 use super::{Bench, wide};
@@ -48,7 +45,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
     let mut options = wide::options(bench, (rows * 4000).max(512 << 20));
     options.commitlog_total_bytes = options.commitlog_total_bytes.max(options.memory_bytes);
     let world = World::open(options, bench.arguments.backend.into(), &table, &world::uncompacted())?;
-    write(&world, &workload)?;
+    world.write_all(CONCURRENCY, &workload)?;
     world.engine.flush(vec![world.table.id])?;
 
     let reads = bench.scaled(READS_HOT, 1000);
@@ -90,20 +87,6 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), BenchError> {
         bench.value_of("cold/requests-a-read"),
         number(bench.value_of(limit))
     );
-    Ok(())
-}
-
-fn write(world: &World, workload: &Arc<Workload>) -> Result<(), BenchError> {
-    let (table, workload) = (world.table.clone(), workload.clone());
-    let column = table.column_named("value").expect("made above").id;
-    world.on_shard(CONCURRENCY, workload.rows, move |engine, row| {
-        let timestamp_us = 1 + row as i64;
-        let mut mutation = Mutation::new(table.clone(), PartitionKey::new(&workload.key(row)[..]));
-        let written = mutation.row_mut(ClusteringPrefix::new([]));
-        written.liveness = Liveness::new(timestamp_us);
-        written.push(column, ColumnData::Simple(ColumnCell::live(timestamp_us, workload.value(row))));
-        async move { engine.apply(mutation).await }
-    })?;
     Ok(())
 }
 
