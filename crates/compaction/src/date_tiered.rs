@@ -3,7 +3,7 @@
 //!
 //! The newest window has `base_time_seconds`. `min_threshold` successive windows become one window of their
 //! total length, up to `max_window_size_seconds`. An SSTable belongs to the window of its **oldest** write.
-//! Windows are aligned to multiples of their length, so that they merge as time goes on. "Now" is the newest
+//! Windows are aligned to multiples of their length, so that they merge with time. "Now" is the newest
 //! timestamp of the table.
 //!
 //! The windows are checked from the newest on. The newest window is merged by sizes if it has `min_threshold`

@@ -77,10 +77,10 @@ impl<'a> LeastIndex<'a> {
         let (first, last) = (&sstable.first, &sstable.last);
         let leaves = self.ends.len();
         let from = self.ends.partition_point(|key| *key < first);
-        let behind = self.ends.partition_point(|key| *key <= last);
+        let end = self.ends.partition_point(|key| *key <= last);
         let mut found = Least::NONE;
         // Overlapping ranges either start inside this one or cover its first key.
-        for_nodes(leaves, from, behind, |node| found.add_all(self.starting[node]));
+        for_nodes(leaves, from, end, |node| found.add_all(self.starting[node]));
         let is_end = self.ends.get(from).is_some_and(|key| *key == first);
         if is_end || (from > 0 && from < leaves) {
             let mut node = 2 * leaves + if is_end { 2 * from } else { 2 * from - 1 };
@@ -94,20 +94,20 @@ impl<'a> LeastIndex<'a> {
     }
 }
 
-/// Visits the nodes of a segment tree that together cover the leaves `from..behind`.
-fn for_nodes(leaves: usize, from: usize, behind: usize, mut visit: impl FnMut(usize)) {
-    let (mut from, mut behind) = (from + leaves, behind + leaves);
-    while from < behind {
+/// Visits the nodes of a segment tree that together cover the leaves `from..end`.
+fn for_nodes(leaves: usize, from: usize, end: usize, mut visit: impl FnMut(usize)) {
+    let (mut from, mut end) = (from + leaves, end + leaves);
+    while from < end {
         if from % 2 == 1 {
             visit(from);
             from += 1;
         }
-        if behind % 2 == 1 {
-            behind -= 1;
-            visit(behind);
+        if end % 2 == 1 {
+            end -= 1;
+            visit(end);
         }
         from /= 2;
-        behind /= 2;
+        end /= 2;
     }
 }
 

@@ -92,12 +92,12 @@ impl ConsistencyLevels {
         if is_conditional {
             self.check_condition(keyspace, factors, counts_as_all)?;
         }
-        let told = match self.consistency {
+        let reported = match self.consistency {
             // A serial read of one partition reports the quorum that its replicas need.
             level if kind == StatementKind::Read => quorum_of(level),
             level => level,
         };
-        enough(self.consistency, told, factors, counts_as_all)
+        enough(self.consistency, reported, factors, counts_as_all)
     }
 
     fn check_condition(
@@ -126,10 +126,10 @@ fn quorum_of(level: Consistency) -> Consistency {
     }
 }
 
-/// Checks a level against the replication. The error reports the level `told`.
+/// Checks a level against the replication. The error reports the level `reported`.
 fn enough(
     level: Consistency,
-    told: Consistency,
+    reported: Consistency,
     factors: Factors,
     counts_as_all: bool,
 ) -> Result<(), CqlError> {
@@ -155,7 +155,7 @@ fn enough(
     if required > alive {
         let as_int = |replicas: u32| i32::try_from(replicas).unwrap_or(i32::MAX);
         return Err(CqlError::Unavailable {
-            consistency: told as u16,
+            consistency: reported as u16,
             required: as_int(required),
             alive: as_int(alive),
         });

@@ -22,6 +22,6 @@ pub mod workload;
 pub mod world;
 mod writer;
 
-pub use outcome::{Moment, Outcome};
+pub use outcome::{SimulationResult, TimelinePoint};
 pub use workload::{NamedStrategy, Workload, WorkloadError};
 pub use world::{RunOptions, run};

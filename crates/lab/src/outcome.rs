@@ -9,7 +9,7 @@ const MOMENTS: usize = 240;
 
 /// The state at one time; bytes are on disk and of the whole node.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Moment {
+pub struct TimelinePoint {
     pub at_s: f64,
     /// Bytes of all SSTables, complete or not.
     pub disk_bytes: f64,
@@ -35,7 +35,7 @@ pub struct Moment {
 
 /// The results; see the head of this file.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Outcome {
+pub struct SimulationResult {
     pub strategy: NamedStrategy,
     pub seed: u64,
     /// Sampled rows, and the real rows that each stands for.
@@ -79,10 +79,10 @@ pub struct Outcome {
     pub compaction_read_bytes: f64,
     pub flushes: u64,
     pub jobs: u64,
-    pub moments: Vec<Moment>,
+    pub moments: Vec<TimelinePoint>,
 }
 
-impl Outcome {
+impl SimulationResult {
     /// Bytes written by flushes and compactions per byte written by flushes.
     pub fn write_amplification(&self) -> f64 {
         (self.flushed_bytes + self.compacted_bytes) / self.flushed_bytes.max(1.0)
@@ -96,8 +96,8 @@ impl Outcome {
     /// The largest disk space per byte of the data that is live at the same time, from the time at which a
     /// quarter of the largest live data was there.
     pub fn peak_space(&self) -> f64 {
-        let is_grown = |moment: &&Moment| moment.live_bytes >= self.peak_live_bytes / 4.0;
-        let ratio = |moment: &Moment| moment.disk_peak_bytes / moment.live_bytes.max(1.0);
+        let is_grown = |moment: &&TimelinePoint| moment.live_bytes >= self.peak_live_bytes / 4.0;
+        let ratio = |moment: &TimelinePoint| moment.disk_peak_bytes / moment.live_bytes.max(1.0);
         self.moments.iter().filter(is_grown).map(ratio).fold(0.0, f64::max)
     }
 
@@ -163,7 +163,7 @@ impl Outcome {
 
 /// Collects moments at growing intervals.
 pub struct Recorder {
-    pub moments: Vec<Moment>,
+    pub moments: Vec<TimelinePoint>,
     interval_s: f64,
     next_s: f64,
 }
@@ -178,14 +178,14 @@ impl Recorder {
         self.next_s
     }
 
-    pub fn add(&mut self, now_s: f64, moment: Moment) {
+    pub fn add(&mut self, now_s: f64, moment: TimelinePoint) {
         self.next_s = now_s + self.interval_s;
         self.moments.push(moment);
         if self.moments.len() >= 2 * MOMENTS {
             let pairs = self.moments.chunks(2).map(|pair| {
                 let last = pair[pair.len() - 1];
                 let disk_peak_bytes = pair.iter().map(|moment| moment.disk_peak_bytes).fold(0.0, f64::max);
-                Moment { disk_peak_bytes, ..last }
+                TimelinePoint { disk_peak_bytes, ..last }
             });
             self.moments = pairs.collect();
             self.interval_s *= 2.0;

@@ -1,6 +1,6 @@
 //! The curves over time that `lab` draws: a plot for each figure, a line for each run.
 
-use crate::outcome::{Moment, Outcome};
+use crate::outcome::{SimulationResult, TimelinePoint};
 
 /// Curves over time; the program draws them.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Plot {
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-type Figure = (&'static str, &'static str, &'static str, fn(&Moment) -> f64);
+type Figure = (&'static str, &'static str, &'static str, fn(&TimelinePoint) -> f64);
 
 const FIGURES: &[Figure] = &[
     ("disk", "disk space", "bytes", |moment| moment.disk_bytes),
@@ -34,7 +34,7 @@ const UNITS: [(f64, f64, &str); 4] = [
 ];
 
 /// The plots of these runs. The first one also shows the live data of the first run.
-pub fn plots(workload: &str, runs: &[(String, Outcome)]) -> Vec<Plot> {
+pub fn plots(workload: &str, runs: &[(String, SimulationResult)]) -> Vec<Plot> {
     let longest_s = runs.iter().map(|(_, outcome)| outcome.total_s).fold(0.0, f64::max);
     let (_, unit_s, unit) =
         UNITS.into_iter().rfind(|(from_s, _, _)| longest_s >= *from_s).unwrap_or(UNITS[0]);
@@ -45,7 +45,7 @@ pub fn plots(workload: &str, runs: &[(String, Outcome)]) -> Vec<Plot> {
         y,
         lines,
     };
-    let line = |outcome: &Outcome, of: &dyn Fn(&Moment) -> f64| {
+    let line = |outcome: &SimulationResult, of: &dyn Fn(&TimelinePoint) -> f64| {
         outcome.moments.iter().map(|moment| (moment.at_s / unit_s, of(moment))).collect::<Vec<_>>()
     };
     let mut plots: Vec<Plot> = FIGURES
@@ -57,7 +57,7 @@ pub fn plots(workload: &str, runs: &[(String, Outcome)]) -> Vec<Plot> {
         })
         .collect();
     if let (Some(disk), Some((_, first))) = (plots.first_mut(), runs.first()) {
-        disk.lines.push(("live data".to_string(), line(first, &|moment: &Moment| moment.live_bytes)));
+        disk.lines.push(("live data".to_string(), line(first, &|moment: &TimelinePoint| moment.live_bytes)));
     }
     let io = runs.iter().map(|(run, outcome)| (run.clone(), rates(&outcome.moments, unit_s)));
     plots.push(plot("io", "disk traffic, read and written", "bytes/s", io.collect()));
@@ -65,13 +65,13 @@ pub fn plots(workload: &str, runs: &[(String, Outcome)]) -> Vec<Plot> {
 }
 
 /// Bytes per second between moments: commit log, flushes, and both directions of compactions.
-fn rates(moments: &[Moment], unit_s: f64) -> Vec<(f64, f64)> {
-    let total = |moment: &Moment| {
+fn rates(moments: &[TimelinePoint], unit_s: f64) -> Vec<(f64, f64)> {
+    let total = |moment: &TimelinePoint| {
         moment.log_bytes + moment.flushed_bytes + moment.compacted_bytes + moment.compaction_read_bytes
     };
     let step = (moments.len() / 120).max(1);
-    let some: Vec<&Moment> = moments.iter().step_by(step).collect();
-    let rate = |pair: &[&Moment]| {
+    let some: Vec<&TimelinePoint> = moments.iter().step_by(step).collect();
+    let rate = |pair: &[&TimelinePoint]| {
         let passed_s = (pair[1].at_s - pair[0].at_s).max(1e-9);
         (pair[1].at_s / unit_s, (total(pair[1]) - total(pair[0])) / passed_s)
     };
@@ -84,11 +84,11 @@ mod tests {
 
     #[test]
     fn every_figure_has_a_line_for_each_run() {
-        let moment = |at_s: f64| Moment { at_s, log_bytes: at_s * 5.0, ..Moment::default() };
-        let outcome = Outcome {
+        let moment = |at_s: f64| TimelinePoint { at_s, log_bytes: at_s * 5.0, ..TimelinePoint::default() };
+        let outcome = SimulationResult {
             total_s: 7200.0,
             moments: vec![moment(0.0), moment(3600.0), moment(7200.0)],
-            ..Outcome::default()
+            ..SimulationResult::default()
         };
         let plots = plots("w", &[("a".to_string(), outcome.clone()), ("b".to_string(), outcome)]);
         assert_eq!(plots.len(), 6);

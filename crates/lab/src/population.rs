@@ -12,7 +12,7 @@
 use base::rng::Rng;
 use model::PartitionKey;
 
-use crate::sketch::Place;
+use crate::sketch::RowId;
 use crate::workload::Pattern;
 
 /// Sampled rows of a partition, at most.
@@ -116,12 +116,12 @@ impl Population {
         self.keys.binary_search(key).ok().map(|position| position as u32)
     }
 
-    pub fn place(&self, index: usize, row: u32) -> Place {
-        Place::new(self.positions[index], row)
+    pub fn place(&self, index: usize, row: u32) -> RowId {
+        RowId::new(self.positions[index], row)
     }
 
     /// The position of a place in an array of all sampled rows.
-    pub fn slot(&self, place: Place) -> usize {
+    pub fn slot(&self, place: RowId) -> usize {
         place.partition() as usize * self.rows_each as usize + place.row() as usize
     }
 
@@ -171,7 +171,7 @@ impl Population {
     }
 
     /// A random place, by the popularity of `bins`.
-    pub fn pick(&self, bins: &[Bin], rng: &mut Rng) -> Place {
+    pub fn pick(&self, bins: &[Bin], rng: &mut Rng) -> RowId {
         let mut left = unit(rng);
         let mut bin = &bins[0];
         for next in bins {

@@ -5,7 +5,7 @@
 //! a partition also skips the SSTables whose clustering range, which follows the time, does not meet the
 //! span. Of an opened SSTable the read fetches the chunks that contain its bytes and a page of the index.
 
-use crate::sketch::{Place, has_partition};
+use crate::sketch::{RowId, has_partition};
 use crate::store::Store;
 use crate::workload::Table;
 
@@ -31,7 +31,7 @@ pub fn chunk_bytes(table: &Table, bytes: f64) -> f64 {
 }
 
 /// The mean cost of reading `picks`. `since_us`: only rows written since then are read.
-pub fn cost(store: &Store, table: &Table, picks: &[Place], since_us: Option<i64>) -> ReadCost {
+pub fn cost(store: &Store, table: &Table, picks: &[RowId], since_us: Option<i64>) -> ReadCost {
     let (mut sstables, mut single) = (0.0, 0.0);
     let sstable_bytes = chunk_bytes(table, table.row_bytes.0) + INDEX_BYTES;
     for pick in picks {

@@ -2,7 +2,7 @@
 //!
 //! Tables are Markdown, aligned, so that they read well in a terminal and can be pasted into a page.
 
-use crate::outcome::Outcome;
+use crate::outcome::SimulationResult;
 use crate::quantity::{bytes_text, count_text, duration_text};
 use crate::workload::Workload;
 
@@ -11,10 +11,10 @@ pub struct Figure {
     pub name: &'static str,
     /// The meaning of the figure, for the HTML page.
     pub help: &'static str,
-    of: fn(&Outcome) -> String,
+    of: fn(&SimulationResult) -> String,
 }
 
-const fn figure(name: &'static str, help: &'static str, of: fn(&Outcome) -> String) -> Figure {
+const fn figure(name: &'static str, help: &'static str, of: fn(&SimulationResult) -> String) -> Figure {
     Figure { name, help, of }
 }
 
@@ -97,7 +97,7 @@ pub fn table(heads: &[String], rows: &[Vec<String>]) -> String {
 
 /// The heads and rows of the table of runs: a column for each run, a row for each figure. `label` says what
 /// distinguishes the runs.
-pub fn rows(label: &str, runs: &[(String, Outcome)]) -> (Vec<String>, Vec<Vec<String>>) {
+pub fn rows(label: &str, runs: &[(String, SimulationResult)]) -> (Vec<String>, Vec<Vec<String>>) {
     let heads = std::iter::once(label.to_string()).chain(runs.iter().map(|(name, _)| name.clone()));
     let row = |figure: &Figure| {
         let values = runs.iter().map(|(_, outcome)| (figure.of)(outcome));
@@ -107,7 +107,7 @@ pub fn rows(label: &str, runs: &[(String, Outcome)]) -> (Vec<String>, Vec<Vec<St
 }
 
 /// What was simulated, in one line.
-pub fn scope(workload: &Workload, runs: &[(String, Outcome)]) -> String {
+pub fn scope(workload: &Workload, runs: &[(String, SimulationResult)]) -> String {
     let Some((_, first)) = runs.first() else { return String::new() };
     format!(
         "{} writes and {} reads in {} on {}; {} sampled rows of a shard stand for {} each; seed {}",
@@ -126,7 +126,7 @@ pub fn scope(workload: &Workload, runs: &[(String, Outcome)]) -> String {
 }
 
 /// The text that `lab run`, `compare` and `sweep` print.
-pub fn text(name: &str, workload: &Workload, label: &str, runs: &[(String, Outcome)]) -> String {
+pub fn text(name: &str, workload: &Workload, label: &str, runs: &[(String, SimulationResult)]) -> String {
     let (heads, cells) = rows(label, runs);
     let mut text =
         format!("{name}: {}\n{}\n\n{}", workload.about, scope(workload, runs), table(&heads, &cells));
@@ -146,7 +146,7 @@ pub const MATRIX: [&str; 5] = ["write-only", "overwrite", "read-mostly", "read-u
 pub const CELL: &str =
     "write amplification / peak space for each byte of live data / SSTables that a read opens";
 
-fn cell(outcome: &Outcome) -> String {
+fn cell(outcome: &SimulationResult) -> String {
     let lagging = if outcome.kept_up() < 0.95 {
         format!(", {} of the load", percent(outcome.kept_up()))
     } else {
@@ -161,17 +161,17 @@ fn cell(outcome: &Outcome) -> String {
 }
 
 /// The heads and rows of the matrix: a row for each workload, a column for each strategy.
-pub fn matrix(results: &[(&str, &[(String, Outcome)])]) -> (Vec<String>, Vec<Vec<String>>) {
+pub fn matrix(results: &[(&str, &[(String, SimulationResult)])]) -> (Vec<String>, Vec<Vec<String>>) {
     let strategies = results.first().map_or(&[][..], |(_, runs)| runs).iter().map(|(name, _)| name.clone());
     let heads = std::iter::once("workload".to_string()).chain(strategies).collect();
-    let row = |(name, runs): &(&str, &[(String, Outcome)])| {
+    let row = |(name, runs): &(&str, &[(String, SimulationResult)])| {
         std::iter::once((*name).to_string()).chain(runs.iter().map(|(_, outcome)| cell(outcome))).collect()
     };
     (heads, results.iter().map(row).collect())
 }
 
 /// The text that `lab table` prints.
-pub fn matrix_text(results: &[(&str, &[(String, Outcome)])]) -> String {
+pub fn matrix_text(results: &[(&str, &[(String, SimulationResult)])]) -> String {
     let (heads, rows) = matrix(results);
     format!("Each cell: {CELL}.\n\n{}", table(&heads, &rows))
 }
@@ -189,8 +189,9 @@ mod tests {
 
     #[test]
     fn a_run_is_a_column_and_a_load_that_was_not_done_is_in_the_matrix() {
-        let outcome = Outcome { writes: 9.0, writes_wanted: 10.0, jobs: 7, ..Outcome::default() };
-        let runs = [("A".to_string(), outcome), ("B".to_string(), Outcome::default())];
+        let outcome =
+            SimulationResult { writes: 9.0, writes_wanted: 10.0, jobs: 7, ..SimulationResult::default() };
+        let runs = [("A".to_string(), outcome), ("B".to_string(), SimulationResult::default())];
         let (heads, rows) = rows("strategy", &runs);
         assert_eq!(heads, ["strategy", "A", "B"]);
         assert!(rows.contains(&["compactions", "7", "0"].map(str::to_string).to_vec()));

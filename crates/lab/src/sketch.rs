@@ -10,9 +10,9 @@ use model::NO_DELETION_TIME_S;
 
 /// A partition and a row of it: the position of the partition on the ring, and the number of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(u64);
+pub struct RowId(u64);
 
-impl Place {
+impl RowId {
     pub fn new(partition: u32, row: u32) -> Self {
         Self(u64::from(partition) << 32 | u64::from(row))
     }
@@ -29,7 +29,7 @@ impl Place {
 /// A sampled row, or its tombstone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
-    pub place: Place,
+    pub place: RowId,
     pub timestamp_us: i64,
     /// When it expires or was deleted, in seconds since 1970; [`NO_DELETION_TIME_S`]: never.
     pub dies_s: u32,
@@ -38,11 +38,11 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn row(place: Place, timestamp_us: i64, dies_s: u32, bytes: f64) -> Self {
+    pub fn row(place: RowId, timestamp_us: i64, dies_s: u32, bytes: f64) -> Self {
         Self { place, timestamp_us, dies_s, signed_bytes: bytes as f32 }
     }
 
-    pub fn tombstone(place: Place, timestamp_us: i64, deleted_s: u32, bytes: f64) -> Self {
+    pub fn tombstone(place: RowId, timestamp_us: i64, deleted_s: u32, bytes: f64) -> Self {
         Self { place, timestamp_us, dies_s: deleted_s, signed_bytes: -bytes as f32 }
     }
 
@@ -96,7 +96,7 @@ pub fn bytes(entries: &[Entry]) -> f64 {
 
 /// Whether sorted entries have one of the partition.
 pub fn has_partition(entries: &[Entry], partition: u32) -> bool {
-    let at = entries.partition_point(|entry| entry.place < Place::new(partition, 0));
+    let at = entries.partition_point(|entry| entry.place < RowId::new(partition, 0));
     entries.get(at).is_some_and(|entry| entry.place.partition() == partition)
 }
 
@@ -106,9 +106,9 @@ mod tests {
 
     #[test]
     fn the_newest_write_of_a_place_remains() {
-        let place = Place::new(7, 3);
+        let place = RowId::new(7, 3);
         let row = |timestamp_us, bytes| Entry::row(place, timestamp_us, NO_DELETION_TIME_S, bytes);
-        let other = Entry::row(Place::new(8, 0), 1, 50, 10.0);
+        let other = Entry::row(RowId::new(8, 0), 1, 50, 10.0);
         let merged = merge([&[row(1, 5.0), other][..], &[row(2, 6.0)], &[row(0, 9.0)]].into_iter());
         assert_eq!(merged, [row(2, 6.0), other]);
         assert_eq!(bytes(&merged), 16.0);

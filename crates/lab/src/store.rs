@@ -14,7 +14,7 @@ use compaction::{
 use model::NO_DELETION_TIME_S;
 
 use crate::population::Population;
-use crate::sketch::{Entry, Place};
+use crate::sketch::{Entry, RowId};
 
 /// The content of an SSTable.
 pub struct Content {
@@ -27,11 +27,11 @@ pub struct Content {
 }
 
 impl Content {
-    pub fn first(&self) -> Place {
+    pub fn first(&self) -> RowId {
         self.entries[0].place
     }
 
-    pub fn last(&self) -> Place {
+    pub fn last(&self) -> RowId {
         self.entries[self.entries.len() - 1].place
     }
 }
@@ -210,7 +210,7 @@ impl Store {
     /// The result of a sampling merge. All sampled rows of the runs are used, not only those of the ranges:
     /// they are a sample already.
     pub fn sampled(&self, plan: &SamplePlan) -> SampledOverlap {
-        let mut rows: HashMap<Place, (u64, f64, f64)> = HashMap::default();
+        let mut rows: HashMap<RowId, (u64, f64, f64)> = HashMap::default();
         for (index, run) in plan.runs.iter().enumerate() {
             for (_, content) in self.iter().filter(|(view, _)| view.run == *run) {
                 for entry in content.entries.iter() {
@@ -247,7 +247,7 @@ fn cut(entries: Vec<Entry>, layout: &Layout, population: &Population) -> Vec<Vec
         let each = Layout { split: Split::Nowhere, ..layout.clone() };
         return windows.into_values().flat_map(|entries| cut(entries, &each, population)).collect();
     }
-    let part = |place: Place| {
+    let part = |place: RowId| {
         let key = population.key(place.partition());
         match &layout.split {
             Split::Tokens(tokens) => Some(tokens.partition_point(|token| *token < key.token())),
@@ -287,7 +287,7 @@ mod tests {
     fn only_fragments_of_a_run_divide_a_partition() {
         let population = Population::new(4.0, 8.0, 32.0);
         let entries: Vec<Entry> = (0..4)
-            .flat_map(|partition| (0..8).map(move |row| Place::new(partition, row)))
+            .flat_map(|partition| (0..8).map(move |row| RowId::new(partition, row)))
             .map(|place| Entry::row(place, 1, NO_DELETION_TIME_S, 10.0))
             .collect();
         let lens = |layout: &Layout| {

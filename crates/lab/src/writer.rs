@@ -12,7 +12,7 @@ use base::rng::Rng;
 use model::NO_DELETION_TIME_S;
 
 use crate::population::{Bin, Population, normal, unit};
-use crate::sketch::{Entry, Place, reconcile};
+use crate::sketch::{Entry, RowId, reconcile};
 use crate::workload::{Pattern, Phase, Table};
 
 /// `gauss(1..n)` of cassandra-stress has its bounds three deviations from its mean.
@@ -59,7 +59,7 @@ pub struct Writer {
     /// Of appended rows: the rows that a sampled one stands for.
     append_weight: f64,
     /// Deletions of appended rows, by their time in microseconds.
-    to_delete: VecDeque<(i64, Place)>,
+    to_delete: VecDeque<(i64, RowId)>,
     /// Appended rows that will expire or be deleted: the time, and the bits of the bytes.
     mortal: BinaryHeap<Reverse<(u32, u32)>>,
     mortal_bytes: f64,
@@ -168,7 +168,7 @@ impl Writer {
         Memtable { entries, bytes }
     }
 
-    fn entry(&mut self, place: Place, weight: f64, timestamp_us: i64, deletes: f64) -> Entry {
+    fn entry(&mut self, place: RowId, weight: f64, timestamp_us: i64, deletes: f64) -> Entry {
         let written_s = seconds(timestamp_us);
         if deletes > 0.0 && unit(&mut self.rng) < deletes {
             return Entry::tombstone(place, timestamp_us, written_s, weight * self.table.tombstone_bytes.0);
@@ -308,12 +308,12 @@ impl Writer {
     }
 
     /// Whether reads at `now_s` return the row; always true for appended rows.
-    pub fn is_live(&self, place: Place, now_s: u32) -> bool {
+    pub fn is_live(&self, place: RowId, now_s: u32) -> bool {
         self.latest.is_empty() || self.latest[self.population.slot(place)].dies_s > now_s
     }
 
     /// Rows that reads of the phase choose, at most `count`.
-    pub fn picks(&self, plan: &PhasePlan, count: usize, now_s: u32, rng: &mut Rng) -> Vec<Place> {
+    pub fn picks(&self, plan: &PhasePlan, count: usize, now_s: u32, rng: &mut Rng) -> Vec<RowId> {
         let picks = (0..PICKS_TRIED).map(|_| self.population.pick(&plan.read_bins, rng));
         picks.filter(|place| self.is_live(*place, now_s)).take(count).collect()
     }

@@ -20,8 +20,8 @@ impl Tombstone {
     /// No tombstone: deletes nothing.
     pub const LIVE: Self = Self { timestamp_us: NO_TIMESTAMP_US, deletion_time_s: NO_DELETION_TIME_S };
 
-    /// A deletion of what is not newer than `timestamp_us`, made at `deletion_time_s` (seconds since 1970),
-    /// from which `gc_grace_seconds` counts.
+    /// A deletion of data that is not newer than `timestamp_us`, made at `deletion_time_s` (seconds since
+    /// 1970), from which `gc_grace_seconds` counts.
     pub fn new(timestamp_us: i64, deletion_time_s: u32) -> Self {
         Self { timestamp_us, deletion_time_s }
     }

@@ -39,7 +39,7 @@ pub enum Opcode {
     Event = 0x0C,
     /// Request: execute several statements as one.
     Batch = 0x0D,
-    /// Answer: the login goes on with this token.
+    /// Answer: the login continues with this token.
     AuthChallenge = 0x0E,
     /// Request: the token of a login.
     AuthResponse = 0x0F,

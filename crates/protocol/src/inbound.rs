@@ -41,7 +41,7 @@ pub struct FrameError {
     pub stream: i16,
     /// The protocol version of the answer. It is 1 or 2 for clients that support no later version.
     pub version: u8,
-    /// Whether to close the connection after the answer has been sent. Otherwise the connection goes on.
+    /// Whether to close the connection after the answer has been sent. Otherwise the connection stays open.
     pub close: bool,
 }
 

@@ -149,7 +149,7 @@ impl<'a> Reply<'a> {
         self.message(out, Opcode::Authenticate, |out| put_string(out, class));
     }
 
-    /// Appends AUTH_CHALLENGE: the login goes on. `None` is the token null.
+    /// Appends AUTH_CHALLENGE: the login continues. `None` is the token null.
     pub fn auth_challenge(&self, out: &mut Vec<u8>, token: Option<&[u8]>) {
         self.message(out, Opcode::AuthChallenge, |out| put_bytes(out, token));
     }

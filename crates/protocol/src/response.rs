@@ -17,7 +17,7 @@ pub enum Response {
         /// The authenticator's class, by which drivers choose the mechanism.
         class: String,
     },
-    /// The login goes on.
+    /// The login continues.
     AuthChallenge {
         /// The server's token; `None`: null.
         token: Option<Vec<u8>>,

@@ -287,7 +287,7 @@ impl Connection {
         stream
     }
 
-    /// Sends what is buffered.
+    /// Sends the buffered requests.
     ///
     /// # Errors
     /// [`Failure::Connection`].
@@ -295,7 +295,7 @@ impl Connection {
         self.send()
     }
 
-    /// Sends what is buffered and waits for the next answer. Returns its stream and the answer.
+    /// Sends the buffered requests and waits for the next answer. Returns its stream and the answer.
     ///
     /// # Errors
     /// As [`Self::request`], except for errors of the server, which are answers.

@@ -113,7 +113,7 @@ fn remember(editor: &mut Editor<LineHelper, DefaultHistory>, entry: &str, histor
     if entry.is_empty() || lower.contains("password") || lower.starts_with("login") {
         return;
     }
-    // The shell goes on if the history cannot be written.
+    // The shell continues if the history cannot be written.
     let _ = editor.add_history_entry(entry);
     if let Some(path) = history {
         let _ = editor.append_history(path);

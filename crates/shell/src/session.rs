@@ -68,8 +68,8 @@ impl Session {
 
     /// Whether names may have changed since the last call.
     pub fn take_schema_changed(&mut self) -> bool {
-        let told = self.connection.as_mut().is_some_and(Connection::take_schema_changed);
-        std::mem::take(&mut self.schema_changed) || told
+        let is_changed = self.connection.as_mut().is_some_and(Connection::take_schema_changed);
+        std::mem::take(&mut self.schema_changed) || is_changed
     }
 
     /// Sends a statement, or requests the page that begins at `paging_state`.

@@ -46,13 +46,13 @@ pub fn run<T: Send, E: Send>(
         }
         drop(ended);
         let mut waiting = BTreeMap::new();
-        let mut told = 0;
+        let mut reported = 0;
         for (index, outcome) in outcomes {
             waiting.insert(index, outcome);
-            while let Some(outcome) = waiting.remove(&told) {
+            while let Some(outcome) = waiting.remove(&reported) {
                 let is_last = outcome.is_err() && !keep_going;
-                describe(seeds[told], outcome);
-                told += 1;
+                describe(seeds[reported], outcome);
+                reported += 1;
                 if is_last {
                     return;
                 }
@@ -65,31 +65,31 @@ pub fn run<T: Send, E: Send>(
 mod tests {
     use super::*;
 
-    fn told(jobs: usize, keep_going: bool, failing: &[u64]) -> Vec<(u64, bool)> {
+    fn reported(jobs: usize, keep_going: bool, failing: &[u64]) -> Vec<(u64, bool)> {
         let seeds: Vec<u64> = (10..40).collect();
-        let mut told = vec![];
+        let mut reported = vec![];
         let one = |seed: u64| if failing.contains(&seed) { Err(()) } else { Ok(()) };
-        run(&seeds, jobs, keep_going, one, |seed, outcome| told.push((seed, outcome.is_ok())));
-        told
+        run(&seeds, jobs, keep_going, one, |seed, outcome| reported.push((seed, outcome.is_ok())));
+        reported
     }
 
     #[test]
     fn seeds_are_reported_in_order_with_any_number_of_jobs() {
         for jobs in [1, 2, 7, 100] {
             let all: Vec<(u64, bool)> = (10..40).map(|seed| (seed, true)).collect();
-            assert_eq!(told(jobs, false, &[]), all, "{jobs} jobs");
+            assert_eq!(reported(jobs, false, &[]), all, "{jobs} jobs");
         }
     }
 
     #[test]
     fn the_first_failure_of_the_range_is_the_last_that_is_reported() {
         for jobs in [1, 3, 8] {
-            let told = told(jobs, false, &[21, 17, 30]);
-            assert_eq!(told.last(), Some(&(17, false)), "{jobs} jobs");
-            assert_eq!(told.len(), 8, "{jobs} jobs");
+            let reported = reported(jobs, false, &[21, 17, 30]);
+            assert_eq!(reported.last(), Some(&(17, false)), "{jobs} jobs");
+            assert_eq!(reported.len(), 8, "{jobs} jobs");
         }
-        let told = told(4, true, &[21, 17]);
-        assert_eq!(told.len(), 30);
-        assert_eq!(told.iter().filter(|(_, is_ok)| !is_ok).count(), 2);
+        let reported = reported(4, true, &[21, 17]);
+        assert_eq!(reported.len(), 30);
+        assert_eq!(reported.iter().filter(|(_, is_ok)| !is_ok).count(), 2);
     }
 }

@@ -1,5 +1,6 @@
 //! The failure of a seed: the checker that detected it, and its text.
 
+use std::any::Any;
 use std::fmt;
 
 use runtime::sim::SimStop;
@@ -19,7 +20,7 @@ pub enum Checker {
     Pages,
     /// What a secondary index finds is what a scan finds and a filter leaves.
     Indexes,
-    /// Over damaged files a read shows what is right, or an error.
+    /// A read of damaged files returns the correct data, or an error.
     Decay,
     /// Conditional writes and counters are linearizable.
     Linear,
@@ -87,6 +88,12 @@ impl Failure {
     pub fn stopped(what: &str, stop: SimStop) -> Self {
         Self::new(Checker::Ends, format!("{what}: {stop}"))
     }
+}
+
+/// The text of a panic of the node, which is a failure like any other.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    format!("panic: {}", text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default())
 }
 
 impl fmt::Display for Failure {

@@ -11,7 +11,7 @@ use runtime::Shard;
 use crate::client::{Client, SharedClient, on_some_shard};
 use crate::content;
 
-/// Why a page is not what was asked for.
+/// Why a page is not the requested one.
 pub enum NoPage {
     Error(EngineError),
     /// It does not go with the pages before it.

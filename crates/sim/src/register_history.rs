@@ -63,7 +63,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// Judges what was answered so far.
+    /// Judges the answers so far.
     pub fn check(&self) -> Result<(), String> {
         for (at, swap) in self.swaps.iter().enumerate() {
             swap.check().map_err(|error| format!("register {at}: {error}"))?;
@@ -74,7 +74,7 @@ impl Registers {
         Ok(())
     }
 
-    /// The node died. `loses_acknowledged`: what was acknowledged may be lost too.
+    /// The node died. `loses_acknowledged`: acknowledged operations may be lost too.
     pub fn crashed(&mut self, loses_acknowledged: bool) {
         let changed = |call: &Call<Ask, Option<i64>>| match (&call.input, &call.returned) {
             (Ask::Read, _) => false,

@@ -182,8 +182,8 @@ impl TableModel {
             let wanted = content::marks(&self.schema, &expected);
             let mut lost: Vec<i32> = wanted.difference(&seen).copied().collect();
             lost.sort_unstable();
-            let told: Vec<String> = lost.iter().map(|seq| self.describe(*seq)).collect();
-            return Err(format!("{difference}\n  {}", told.join("\n  ")));
+            let described: Vec<String> = lost.iter().map(|seq| self.describe(*seq)).collect();
+            return Err(format!("{difference}\n  {}", described.join("\n  ")));
         }
         // The restart has settled a failed truncate.
         if self.truncating.is_none() {

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use crate::client::History;
-use crate::failure::{Checker, Failure};
+use crate::failure::{Checker, Failure, panic_text};
 use crate::seed::{self, Outcome};
 
 /// A seed that failed, with its latest operations.
@@ -30,11 +30,7 @@ fn once(seed: u64) -> Result<(Outcome, Vec<String>), Failed> {
     let failure = match std::panic::catch_unwind(AssertUnwindSafe(|| seed::run(seed, &history))) {
         Ok(Ok(outcome)) => return Ok((outcome, history.lines())),
         Ok(Err(failure)) => failure,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
-            Failure::new(Checker::Panics, format!("panic: {}", text.unwrap_or_default()))
-        }
+        Err(panic) => Failure::new(Checker::Panics, panic_text(&*panic)),
     };
     Err(Failed { failure, lines: history.lines() })
 }

@@ -1,9 +1,9 @@
 //! Splits text into tokens, one at a time, without copying.
 //!
-//! Total: any text is a sequence of tokens. Text that is not CQL becomes a token of a kind that no grammar
-//! rule accepts ([`TokenKind::Unknown`], [`TokenKind::Unterminated`]). Linear: each byte is read a bounded
-//! number of times. A number has no sign here; the parser combines a `-` and a number. Source: Cassandra 4.1
-//! and 5.0 `Lexer.g`.
+//! The lexer is total: any text is a sequence of tokens. Text that is not CQL becomes a token of a kind that
+//! no grammar rule accepts ([`TokenKind::Unknown`], [`TokenKind::Unterminated`]). It is linear: each byte is
+//! read a bounded number of times. A number has no sign here; the parser combines a `-` and a number. Source:
+//! Cassandra 4.1 and 5.0 `Lexer.g`.
 
 use super::ast::Span;
 use super::keyword::Keyword;

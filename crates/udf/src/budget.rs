@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// few milliseconds.
 pub const STEP: u32 = 64;
 
-/// Spendings between two looks at the clock, which may take a system call.
+/// Spendings between two readings of the clock, which may take a system call.
 const CLOCK_STEP: u64 = 8;
 
 /// Returns the time in microseconds. It need not be that of any other clock.

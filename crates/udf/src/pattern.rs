@@ -388,7 +388,8 @@ impl Matcher<'_> {
     }
 }
 
-/// Whether a class such as `%a` has the byte. Upper case inverts; what is no letter stands for itself.
+/// Whether a class such as `%a` has the byte. Upper case inverts; a character that is no letter stands for
+/// itself.
 fn in_class(byte: u8, class: u8) -> bool {
     let has = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),

@@ -51,7 +51,7 @@ impl Sandbox {
 }
 
 /// `scan(subject, pattern, from, last, how)`: the next match that does not end at `last`. Returns its first
-/// position, the position behind it, and its captures. Positions begin at 1.
+/// position, the position after it, and its captures. Positions begin at 1.
 fn scan(
     lua: &Lua,
     budget: &Budget,

@@ -70,9 +70,9 @@ impl Default for TableSettings {
 }
 
 impl TableSettings {
-    /// The same settings in their stored form: a compaction strategy without package gets Cassandra's
-    /// package, words are in upper case, policies have one spelling. Sub-options of the strategy are checked
-    /// when a table gets them ([`Self::check_new`]).
+    /// Returns the same settings in their stored form: the class name of a compaction strategy gets
+    /// Cassandra's package if it has none, keywords are in upper case, and policies have one spelling.
+    /// Sub-options of the strategy are checked when a table gets them ([`Self::check_new`]).
     ///
     /// # Errors
     /// A missing or unknown strategy, or an option or word that is not allowed.

@@ -20,7 +20,7 @@ use crate::schema::user_types::{self, Types};
 
 /// Runs the bodies of user-defined functions.
 pub trait ScriptEngine: Send + Sync {
-    /// Compiles the body of a function. The text of an error describes what is wrong with it.
+    /// Compiles the body of a function. The error describes the mistake in it.
     ///
     /// # Errors
     /// The language is not supported, or the body is not a program in it.

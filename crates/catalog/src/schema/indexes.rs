@@ -96,7 +96,7 @@ pub(crate) fn kind_name(kind: IndexKind) -> &'static str {
 /// Builds an index from its row in `system_schema.indexes`.
 ///
 /// # Errors
-/// The text says what is wrong with the row.
+/// The row is invalid; the text states why.
 pub fn index_from_options(
     id: Uuid,
     name: &str,

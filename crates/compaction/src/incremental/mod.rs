@@ -9,7 +9,7 @@
 //!
 //! 1. SSTables in which all data has expired; they are dropped without being read.
 //! 2. If the disk is short of space: the job that frees most bytes per byte written ([`space`]).
-//! 3. Runs with so many common partitions that merging them is worthwhile by itself ([`duplicates`]).
+//! 3. Runs with enough common partitions to make merging them worthwhile by itself ([`duplicates`]).
 //! 4. `min_threshold` runs of about the same size, or fewer of them if the disk has no space for more.
 //! 5. At least two runs of about the same size, unless the node enforces `min_threshold`.
 //! 6. If no job of the table is running: droppable tombstones, by a fragment with all older data

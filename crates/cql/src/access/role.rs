@@ -64,7 +64,8 @@ pub(super) async fn alter<C: Coordinator>(
         }
         if user != name {
             actor.may_manage(Permission::Alter, &Resource::Role(name.to_string()))?;
-            // Cassandra has no such rule: there, whoever may alter all roles can set a superuser's password.
+            // Cassandra has no such rule: there, a role that may alter all roles can set a superuser's
+            // password.
             if actor.access().is_superuser(name) {
                 return unauthorized("Only superusers are allowed to alter superusers");
             }

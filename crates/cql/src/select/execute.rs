@@ -72,9 +72,9 @@ pub async fn execute<C: Coordinator>(
 ) -> Result<ResultRows, CqlError> {
     let mut charge = ResultCharge::new(coordinator.result_memory());
     // A result that is gathered several times is logged once.
-    let mut told = false;
+    let mut size_logged = false;
     loop {
-        match gather(plan, coordinator, bound, execution, charge, &mut told).await? {
+        match gather(plan, coordinator, bound, execution, charge, &mut size_logged).await? {
             Gathered::Rows(rows) => return Ok(rows),
             Gathered::GivenBack(given_back) => {
                 charge = given_back;
@@ -90,7 +90,7 @@ async fn gather<C: Coordinator>(
     bound: &[protocol::Value<'_>],
     execution: &Execution<'_>,
     charge: ResultCharge,
-    told: &mut bool,
+    size_logged: &mut bool,
 ) -> Result<Gathered, CqlError> {
     let random = || coordinator.random_u64();
     let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
@@ -161,10 +161,12 @@ async fn gather<C: Coordinator>(
         memory.room().await;
     }
     let filled = match (&plan.nearest, plan.order.is_across_partitions, is_grouped) {
-        (Some(nearest), ..) => reading.nearest(coordinator, nearest, &mut rows, told).await.map(|()| None),
-        (None, true, _) => reading.sorted(coordinator, &mut rows, told).await.map(|()| None),
-        (None, false, true) => reading.fill_groups(coordinator, &mut rows, page_rows, told).await,
-        (None, false, false) => reading.fill(coordinator, &mut rows, page_rows, told).await,
+        (Some(nearest), ..) => {
+            reading.nearest(coordinator, nearest, &mut rows, size_logged).await.map(|()| None)
+        }
+        (None, true, _) => reading.sorted(coordinator, &mut rows, size_logged).await.map(|()| None),
+        (None, false, true) => reading.fill_groups(coordinator, &mut rows, page_rows, size_logged).await,
+        (None, false, false) => reading.fill(coordinator, &mut rows, page_rows, size_logged).await,
     };
     let next = match filled {
         Ok(next) => next,
@@ -343,7 +345,7 @@ impl Reading<'_, '_> {
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
         page_rows: Option<u64>,
-        told: &mut bool,
+        size_logged: &mut bool,
     ) -> Result<Option<ResultPlace>, CqlError> {
         let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
         let mut reads = 0;
@@ -364,7 +366,7 @@ impl Reading<'_, '_> {
             let is_dead = page.tombstones >= self.limits.page_tombstones;
             let taken = self.take(coordinator, page, rows, wanted).await?;
             // The last page of storage is checked as well, because a small result has only one.
-            self.check_memory(coordinator, &mut rows.rows, 0, told)?;
+            self.check_memory(coordinator, &mut rows.rows, 0, size_logged)?;
             if self.remaining == 0 {
                 return Ok(None);
             }
@@ -386,14 +388,14 @@ impl Reading<'_, '_> {
     }
 
     /// Checks whether the result may grow. `beside_bytes` counts bytes that were read and are not in the
-    /// result yet. `told` is true once the size of the result has been logged. If the result's charge waits
-    /// after an error, the result must be gathered again.
+    /// result yet. `size_logged` is true once the size of the result has been logged. If the result's charge
+    /// waits after an error, the result must be gathered again.
     pub(super) fn check_memory<C: Host>(
         &self,
         coordinator: &C,
         rows: &mut ResultRows,
         beside_bytes: u64,
-        told: &mut bool,
+        size_logged: &mut bool,
     ) -> Result<(), CqlError> {
         let bytes = rows.cells_bytes();
         let memory_bytes = rows.memory_bytes() + beside_bytes;
@@ -401,7 +403,7 @@ impl Reading<'_, '_> {
             // A page that has been started is also finished; only the following pages wait for memory.
             rows.charge.grow_to(memory_bytes);
         } else {
-            self.check_unpaged(coordinator, bytes as u64 + beside_bytes, told)?;
+            self.check_unpaged(coordinator, bytes as u64 + beside_bytes, size_logged)?;
             match rows.charge.grow_unpaged(memory_bytes) {
                 Growth::Fits => {}
                 Growth::GiveBack => return Err(CqlError::Overloaded(NO_MEMORY.to_string())),
@@ -425,16 +427,21 @@ impl Reading<'_, '_> {
         CqlError::Overloaded(text)
     }
 
-    /// Checks an unpaged result against the soft and the hard limit. `told` is true once the size of the
-    /// result has been logged. The texts are ScyllaDB's.
-    fn check_unpaged<C: Host>(&self, coordinator: &C, bytes: u64, told: &mut bool) -> Result<(), CqlError> {
+    /// Checks an unpaged result against the soft and the hard limit. `size_logged` is true once the size of
+    /// the result has been logged. The texts are ScyllaDB's.
+    fn check_unpaged<C: Host>(
+        &self,
+        coordinator: &C,
+        bytes: u64,
+        size_logged: &mut bool,
+    ) -> Result<(), CqlError> {
         let ResultLimits { unpaged_soft_bytes, unpaged_hard_bytes, .. } = self.limits;
         if bytes > unpaged_hard_bytes {
             return Err(CqlError::Server(format!(
                 "Memory usage of unpaged query exceeds hard limit of {unpaged_hard_bytes} (configured via max_memory_for_unlimited_query_hard_limit)"
             )));
         }
-        if bytes > unpaged_soft_bytes && !std::mem::replace(told, true) {
+        if bytes > unpaged_soft_bytes && !std::mem::replace(size_logged, true) {
             coordinator.log_warning(&format!(
                 "Memory usage of unpaged query of {} exceeds soft limit of {unpaged_soft_bytes} (configured via max_memory_for_unlimited_query_soft_limit)",
                 self.plan.schema.full_name()

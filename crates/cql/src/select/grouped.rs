@@ -22,14 +22,14 @@ impl Reading<'_, '_> {
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
         page_rows: Option<u64>,
-        told: &mut bool,
+        size_logged: &mut bool,
     ) -> Result<Option<ResultPlace>, CqlError> {
         let wanted = page_rows.map_or(u64::MAX, |rows| rows.max(1));
         while let Some(command) = self.command(READ_ROWS) {
             let page = coordinator.read(command).await?;
             self.read_id = page.next.as_ref().map_or(0, |next| next.read_id);
             let taken = self.take_groups(coordinator, &page, rows, wanted).await?;
-            self.check_memory(coordinator, &mut rows.rows, 0, told)?;
+            self.check_memory(coordinator, &mut rows.rows, 0, size_logged)?;
             match taken {
                 Taken::Full(state) => return Ok(Some(state)),
                 Taken::Done => break,

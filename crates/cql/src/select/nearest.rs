@@ -212,7 +212,7 @@ impl Reading<'_, '_> {
         coordinator: &C,
         nearest: &Nearest,
         rows: &mut RowsBuilder<'_>,
-        told: &mut bool,
+        size_logged: &mut bool,
     ) -> Result<(), CqlError> {
         let schema = self.plan.schema.clone();
         let to = nearest.target(rows.env())?;
@@ -258,7 +258,7 @@ impl Reading<'_, '_> {
                     }
                 }
             }
-            self.check_memory(coordinator, &mut rows.rows, memory_bytes, told)?;
+            self.check_memory(coordinator, &mut rows.rows, memory_bytes, size_logged)?;
             if !self.advance(page.next) {
                 break;
             }

@@ -114,11 +114,11 @@ impl Reading<'_, '_> {
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
-        told: &mut bool,
+        size_logged: &mut bool,
     ) -> Result<(), CqlError> {
-        let found = self.find(coordinator, rows, told).await?;
+        let found = self.find(coordinator, rows, size_logged).await?;
         let groups = self.groups(coordinator, &found, rows.env()).await?;
-        self.merge(coordinator, &found, groups, rows, told).await?;
+        self.merge(coordinator, &found, groups, rows, size_logged).await?;
         for page in found.pages {
             for partition in page.partitions {
                 for row in partition.rows {
@@ -134,7 +134,7 @@ impl Reading<'_, '_> {
         &mut self,
         coordinator: &C,
         rows: &mut RowsBuilder<'_>,
-        told: &mut bool,
+        size_logged: &mut bool,
     ) -> Result<Found, CqlError> {
         let plan = self.plan;
         let mut found = Found::default();
@@ -178,7 +178,7 @@ impl Reading<'_, '_> {
                 }
             }
             found.pages.push(page);
-            self.check_memory(coordinator, &mut rows.rows, found.memory_bytes(), told)?;
+            self.check_memory(coordinator, &mut rows.rows, found.memory_bytes(), size_logged)?;
             if found.places.len() > SORTED_ROWS_MAX {
                 return invalid!(
                     "ORDER BY over several partitions sorts at most {SORTED_ROWS_MAX} rows; give a LIMIT or sort client side"
@@ -252,7 +252,7 @@ impl Reading<'_, '_> {
         found: &Found,
         groups: Groups,
         rows: &mut RowsBuilder<'_>,
-        told: &mut bool,
+        size_logged: &mut bool,
     ) -> Result<(), CqlError> {
         let plan = self.plan;
         let Groups { rows: groups, runs } = groups;
@@ -284,7 +284,7 @@ impl Reading<'_, '_> {
             rows.end_group()?;
             if rows.rows.memory_bytes() > checked_bytes {
                 checked_bytes = rows.rows.memory_bytes();
-                self.check_memory(coordinator, &mut rows.rows, found_bytes, told)?;
+                self.check_memory(coordinator, &mut rows.rows, found_bytes, size_logged)?;
             }
             if !run.groups.is_empty() {
                 run.key = first_key(run.groups.start);

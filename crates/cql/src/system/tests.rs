@@ -207,9 +207,9 @@ fn every_table_can_be_read_and_stored_ones_are_not_ours() {
     assert_eq!(filled.len(), 15, "{filled:?}");
     let clients = schema(&catalog, "system.clients");
     let page = read_all(&catalog, &info, "system.clients");
-    let told = |column: &str| value(&clients, &page.partitions[0].rows[0].row, column);
+    let shown = |column: &str| value(&clients, &page.partitions[0].rows[0].row, column);
     assert_eq!(
-        (told("shard_id").as_deref(), told("connection_stage").as_deref()),
+        (shown("shard_id").as_deref(), shown("connection_stage").as_deref()),
         (Some("3"), Some("'ready'"))
     );
 

@@ -9,10 +9,10 @@
 //! be written, the last [`GATHERED_MAX`] lines are kept for another attempt.
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use model::types::push_json_string;
 use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions};
 use sstable::name::SSTableName;
 
@@ -151,28 +151,14 @@ fn sstables(sstables: &[Sized]) -> String {
 
 /// A JSON string.
 fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
+    let mut out = String::new();
+    push_json_string(&mut out, text);
     out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn strings_are_json() {
-        assert_eq!(quoted("a \"b\" \\ \n ä"), "\"a \\\"b\\\" \\\\ \\u000a ä\"");
-    }
 
     #[test]
     fn only_the_last_lines_are_kept() {

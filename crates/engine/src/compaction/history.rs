@@ -29,7 +29,8 @@ struct Remembered {
     unsaved: VecDeque<EndedCompaction>,
 }
 
-/// One list for all shards, behind a lock. It is taken when a job ends and when the history is read.
+/// One list for all shards, protected by a lock. The lock is taken when a job ends and when the history is
+/// read.
 #[derive(Clone, Debug, Default)]
 pub struct History(Arc<Mutex<Remembered>>);
 

@@ -81,7 +81,7 @@ async fn build(
     }
     let mut done = JobStats::default();
     for index in missing {
-        // A read without the index in the schema is as before; one with it is what is built here.
+        // The schema may have changed since: an index that it no longer has is not built.
         let schema = table.schema();
         let is_wanted =
             || !control.stop.get() && table.schema().indexes.iter().any(|wanted| wanted.id == index.id);

@@ -13,7 +13,7 @@
 //! - `sample` estimates from a small part of the data how many bytes a merge would free.
 //! - `user_requests` runs the requests of users; [`report`] and [`history`] are the figures and jobs shown to
 //!   them.
-//! - [`explain`] is why jobs run or wait, and why tombstones are still there.
+//! - [`explain`] states why jobs run or wait, and why tombstones are not purged.
 //! - `compaction_log` writes the lines of the option `log_all`.
 
 mod back_pressure;

@@ -1,8 +1,9 @@
 //! `nodetool verify`: reads and checks the SSTables of a table in place; damaged ones go into quarantine.
 //!
-//! An SSTable that several shards read is checked by the one whose turn it is. Nothing is written. One of
-//! which only a filter, a summary or Messina.db is damaged is told, and not put into quarantine: whatever is
-//! made of it is sound. A damaged component of a secondary index is told, and built again.
+//! An SSTable that several shards read is checked by one of them, chosen round robin. Verify writes nothing.
+//! If only a filter, a summary or Messina.db is damaged, the SSTable is reported but not put into quarantine,
+//! since its rows are sound and these components can be made again from them. A damaged component of a
+//! secondary index is reported and built again.
 
 use std::rc::Rc;
 
@@ -36,14 +37,14 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
             continue;
         }
         verified.sstables += 1;
-        let mut told = vec![];
+        let mut reported = vec![];
         let mut damaged_indexes = 0;
         let mut findings = Findings::new(
             |finding: &Finding| {
                 // It is built again; the data are sound.
                 damaged_indexes += u64::from(table.forget_damaged_index(&finding.file));
-                if told.len() < FINDINGS_MAX {
-                    told.push(finding.to_string());
+                if reported.len() < FINDINGS_MAX {
+                    reported.push(finding.to_string());
                 }
             },
             |_, _| {},
@@ -63,10 +64,10 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
         let count = findings.count;
         drop(findings);
         let count = count - damaged_indexes;
-        told.extend(ended.as_ref().map(Finding::to_string));
+        reported.extend(ended.as_ref().map(Finding::to_string));
         let rebuilt = opened.iter().flat_map(|opened| opened.rebuilt());
-        told.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));
-        if !told.is_empty() && !is_there() {
+        reported.extend(rebuilt.map(|(component, why)| format!("{component} is damaged: {why}")));
+        if !reported.is_empty() && !is_there() {
             // A compaction has replaced it or a truncate has removed it meanwhile, and some of its files were
             // already missing.
             verified.sstables -= 1;
@@ -76,8 +77,8 @@ pub(crate) async fn verify_table(shard: &Shard, table: &Table, depth: Depth) -> 
         if count > 0 || ended.is_some() {
             table.sstables.quarantine(&data);
         }
-        if !told.is_empty() {
-            verified.damaged.push(format!("{}: {}", data.display(), told.join("; ")));
+        if !reported.is_empty() {
+            verified.damaged.push(format!("{}: {}", data.display(), reported.join("; ")));
         }
     }
     verified

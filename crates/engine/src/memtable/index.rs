@@ -1,9 +1,10 @@
 //! A secondary index of a memtable: the terms of every write, sorted by term and then in the order of the
 //! table.
 //!
-//! A write adds the terms of its own cells, whether they win against what is there or not: what loses is a
-//! candidate that a read finds not to match. Nothing is ever removed; the SSTable of the memtable has what is
-//! left. A memtable that had content when an index was made is without that index until it is flushed.
+//! A write adds the terms of its own cells, whether they win against existing cells or not: a cell that loses
+//! is a candidate that a read finds not to match. Entries are never removed; the SSTable of the memtable has
+//! only the terms of cells that won. A memtable that had content when an index was created lacks that index
+//! until it is flushed.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -32,7 +33,7 @@ pub struct MemIndex {
     schema: Arc<TableSchema>,
     terms: IndexTerms,
     tree: RefCell<Tree<MemIndexEntry, ()>>,
-    /// Memory behind the entries.
+    /// Memory that the entries own.
     below_bytes: Cell<usize>,
 }
 
@@ -85,7 +86,7 @@ impl MemIndex {
         }
     }
 
-    /// A cursor in front of the first entry whose term is within the bound, and, if the bound includes its
+    /// A cursor before the first entry whose term is within the bound, and, if the bound includes its
     /// term, whose token is not less. Later writes do not change what it passes.
     pub fn cursor(&self, lower: Bound<&[u8]>, token: i64) -> Cursor<MemIndexEntry, ()> {
         let order = |entry: &MemIndexEntry| match lower {
@@ -165,7 +166,7 @@ mod tests {
         let keys = memtable.index(IndexId::from_u128(2)).unwrap();
         assert_eq!(entries(&keys, Bound::Unbounded, 0), ["a a *", "b b *"]);
         assert!(memtable.charged_bytes() > index.charged_bytes() && index.charged_bytes() > 0);
-        // An index that comes later is without what is here.
+        // An index that is created later lacks the entries of this memtable.
         let bare = schema.to_builder().remove_index("v").build().unwrap();
         let later = Memtable::new(bare.clone());
         later.set_schema(schema.clone());

@@ -65,7 +65,7 @@ pub async fn rebuild_indexes(shard: &Shard, table: TableId, names: Vec<String>) 
     })
     .await?;
     loop {
-        // Jobs begin when the manager looks at the table again; each builds the index of one SSTable.
+        // Jobs begin when the manager checks the table again; each builds the index of one SSTable.
         shard.sleep_us(REBUILD_LOOK_US).await;
         let states = index_states(shard, table).await?;
         if !states.iter().any(|state| names.contains(&state.name) && !state.is_queryable()) {

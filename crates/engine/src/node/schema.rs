@@ -185,7 +185,7 @@ async fn take_over(shard: &Shard, new: Catalog) -> Result<(), EngineError> {
                     known.set_schema(table.schema.clone());
                 }
                 if known.is_flush_due_for_indexes() {
-                    // An index is built of SSTables. The flush goes on by itself.
+                    // An index is built from SSTables. The flush continues by itself.
                     drop(engine.flushes().seal(&known));
                 }
                 known.set_caching(table.settings.caches_rows());

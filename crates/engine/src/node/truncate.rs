@@ -77,7 +77,7 @@ async fn truncate_with_views(
         let mut unbuilt = vec![];
         for view in &views {
             let dir = node.table_dir(view);
-            unbuilt.push(view_mark::look(shard.files(), &dir).await?);
+            unbuilt.push(view_mark::load(shard.files(), &dir).await?);
             view_mark::store(shard.files(), &dir, Unbuilt::Again).await?;
         }
         truncate_locked(shard, node, base).await?;
@@ -85,7 +85,7 @@ async fn truncate_with_views(
             truncate_locked(shard, node, view.id).await?;
             let dir = node.table_dir(view);
             match unbuilt {
-                // The build that is under way goes on.
+                // The build that is under way continues.
                 Some(unbuilt) => view_mark::store(shard.files(), &dir, unbuilt).await?,
                 None => view_mark::remove(shard.files(), &dir).await?,
             }

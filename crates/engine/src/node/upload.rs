@@ -247,11 +247,11 @@ async fn check(
             schema.full_name()
         ))
     })?;
-    let mut told = vec![];
+    let mut reported = vec![];
     let mut findings = Findings::new(
         |finding: &Finding| {
-            if told.len() < FINDINGS_MAX {
-                told.push(finding.to_string());
+            if reported.len() < FINDINGS_MAX {
+                reported.push(finding.to_string());
             }
         },
         |_, _| {},
@@ -266,7 +266,7 @@ async fn check(
         return Err(EngineError::Invalid(format!(
             "{} is damaged, nothing was loaded ({count} findings): {}; `messina sstable scrub` keeps the readable data",
             path.display(),
-            told.join("; ")
+            reported.join("; ")
         )));
     }
     Ok(sstable)

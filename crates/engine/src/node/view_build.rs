@@ -6,7 +6,7 @@
 //! result does not depend on their order.
 //!
 //! The progress is in a mark on disk ([`Unbuilt`]): the smallest token that a shard has reached, stored after
-//! the rows up to it are durable. A start, with any number of shards, continues behind it. A build that fails
+//! the rows up to it are durable. A start, with any number of shards, continues after it. A build that fails
 //! is tried again after a pause; it ends when its view is dropped.
 
 use std::cell::RefCell;
@@ -109,7 +109,7 @@ pub async fn view_builds(shard: &Shard) -> Result<Vec<ViewBuild>, EngineError> {
 pub(crate) async fn resume(shard: &Shard, node: &Rc<NodeShard>) -> Result<(), EngineError> {
     let catalog = node.catalog.borrow().clone();
     for view in catalog.all_tables().filter(|table| table.schema.view.is_some()) {
-        if view_mark::look(shard.files(), &node.table_dir(&view.schema)).await?.is_some() {
+        if view_mark::load(shard.files(), &node.table_dir(&view.schema)).await?.is_some() {
             start(shard, node, view.schema.id);
         }
     }
@@ -152,7 +152,7 @@ async fn build(
     let schema = schema.ok_or(EngineError::UnknownTable(view))?;
     let dir = node.table_dir(&schema);
     views::drain(shard).await?;
-    let from = match view_mark::look(shard.files(), &dir).await? {
+    let from = match view_mark::load(shard.files(), &dir).await? {
         None => return Ok(()),
         Some(Unbuilt::Behind(token)) => token,
         Some(Unbuilt::Again) => {

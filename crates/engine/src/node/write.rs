@@ -62,7 +62,7 @@ pub(super) async fn apply_all(
     let target = |mutation: &Mutation| owner(&node, &mutation.schema, mutation.key.token());
     let Some(first) = mutations.first().map(target) else { return Ok(()) };
     if mutations.iter().all(|mutation| target(mutation) == first) {
-        return apply_together(shard, first, mutations, true, deadline).await;
+        return apply_batch_on(shard, first, mutations, true, deadline).await;
     }
     if broken::is("batch_whole") {
         return apply_each(shard, mutations, deadline).await;
@@ -105,7 +105,7 @@ pub(super) async fn apply_each(
     let calls: Vec<_> = (0..shard.shard_count())
         .zip(by_shard)
         .filter(|(_, mutations)| !mutations.is_empty())
-        .map(|(target, mutations)| apply_together(shard, target, mutations, false, deadline))
+        .map(|(target, mutations)| apply_batch_on(shard, target, mutations, false, deadline))
         .collect();
     let mut failed = None;
     for call in calls {
@@ -117,7 +117,7 @@ pub(super) async fn apply_each(
 }
 
 /// Applies mutations of one shard on it; they are on their way before this returns.
-fn apply_together(
+fn apply_batch_on(
     shard: &Shard,
     target: ShardId,
     mutations: Vec<Mutation>,

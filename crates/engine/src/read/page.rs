@@ -86,7 +86,7 @@ pub trait PageSources {
         None
     }
 
-    /// The partitions that are read; others are somebody else's.
+    /// The partitions that are read; other shards read the others.
     fn owned_tokens(&self) -> OwnedTokens;
 }
 

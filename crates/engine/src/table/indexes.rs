@@ -1,4 +1,5 @@
-//! The secondary indexes of a table on a shard: which sources have them, and what is to be built or removed.
+//! The secondary indexes of a table on a shard: which sources have them, and which components must
+//! be built or removed.
 //!
 //! An index is queryable when every memtable and every SSTable has it. An SSTable that this node writes has
 //! the indexes that the table had when the write began; for others the component is built in the background

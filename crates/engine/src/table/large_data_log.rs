@@ -13,7 +13,7 @@ use sstable::write::{LargeDataLimits, WriteOptions, Written};
 /// Pause between the lines of two SSTables; of the SSTables in between, the log has the number.
 const PAUSE_US: u64 = 1_000_000;
 
-/// What a shard's writers are told, and what they have to say.
+/// The thresholds from which data of a shard is large, and the log lines about such data.
 pub struct LargeDataLog {
     shard: Shard,
     limits: LargeDataLimits,
@@ -25,13 +25,13 @@ impl LargeDataLog {
         Self { shard: shard.clone(), limits, throttle: LogThrottle::default() }
     }
 
-    /// What is large in an SSTable that is written with `options`.
+    /// Sets the thresholds of an SSTable that is written with `options`.
     pub fn apply_to(&self, options: &mut WriteOptions) {
         options.large_data = self.limits;
         options.now_ms = self.shard.wall_us() / 1000;
     }
 
-    /// Logs what is large in an SSTable, unless another one was logged just now.
+    /// Logs the large data of an SSTable, unless those of another one were logged just before.
     pub fn written(&self, schema: &TableSchema, written: &Written) {
         let Some(found) = &written.large_data else { return };
         let Some(left_out) = self.throttle.admit(self.shard.now_us(), PAUSE_US) else { return };
@@ -53,12 +53,12 @@ fn lines(schema: &TableSchema, name: SSTableName, found: &LargeData) -> Vec<Stri
     let place = format!("{}/{}", schema.keyspace, schema.name);
     let file = name.file_name(&Component::Data);
     let of = |place: &RowPlace| if place.clustering.is_none() { "static " } else { "" };
-    let mut told: Vec<String> = vec![];
+    let mut kinds: Vec<String> = vec![];
     let mut lines = vec![];
     let mut line = |kind: String, text: String| {
-        if !told.contains(&kind) {
+        if !kinds.contains(&kind) {
             lines.push(format!("Writing large {kind} {place}: {text} to {file}"));
-            told.push(kind);
+            kinds.push(kind);
         }
     };
     for partition in &found.partitions {

@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 4096;
 pub enum Unbuilt {
     /// The view may have rows that it must not have: empty it, then build it.
     Again,
-    /// The partitions of the base table behind this token are to be added.
+    /// The partitions of the base table after this token must still be added.
     Behind(i64),
 }
 
@@ -39,7 +39,7 @@ impl Unbuilt {
 }
 
 /// The mark in `dir`; `None` if the view is built.
-pub async fn look(files: &Files, dir: &Path) -> Result<Option<Unbuilt>, FileError> {
+pub async fn load(files: &Files, dir: &Path) -> Result<Option<Unbuilt>, FileError> {
     let path = dir.join(FILE_NAME);
     if !files.exists(&path).await? {
         return Ok(None);

@@ -53,7 +53,7 @@ fn schema(shard: &Shard, keyspace: &str, name: &str) -> Arc<TableSchema> {
     node::catalog(shard).unwrap().schema(keyspace, name).unwrap().clone()
 }
 
-/// Writes partitions that no other writer writes until the power is gone, and flushes now and then.
+/// Writes partitions that no other writer writes until the power fails, and flushes sometimes.
 async fn work(shard: Shard, seed: u64, acknowledged: Arc<Mutex<BTreeSet<String>>>) {
     let mut rng = Rng::new(seed);
     let base = schema(&shard, "ks", "t");

@@ -9,12 +9,12 @@ use compaction::{Layout, Plan, Reason};
 use engine::commitlog::SyncMode;
 use engine::options::CompactionOptions;
 use engine::shard::EngineShard;
-use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
-use model::{Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
+use engine::{EngineError, EngineOptions, node, recover};
+use model::{Mutation, PartitionKey, TableSchema, Tombstone};
 use runtime::sim::{SimNode, SimOptions, SimStop, SimWorld};
 use runtime::{CpuGroup, Shard};
 
-use crate::support::{insert, test_table};
+use crate::support::{count, insert, test_table};
 
 const KEYS: usize = 24;
 /// SSTables; each has the partitions of a part of the ring, and shares the first and last with its
@@ -78,20 +78,6 @@ async fn fill(shard: &Shard, seed: u64) -> Result<Arc<TableSchema>, EngineError>
         node::flush(shard, vec![table.id]).await?;
     }
     Ok(table)
-}
-
-async fn count(shard: &Shard, table: &TableSchema) -> Result<usize, EngineError> {
-    let mut command = ReadCommand::new(table.id, PartitionRange::all());
-    command.bypass_cache = true;
-    let mut rows = 0;
-    loop {
-        let page = node::read(shard, command.clone(), node::Deadline::NONE).await?;
-        rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
-        match page.next {
-            Some(next) => command.paging = Some(next),
-            None => return Ok(rows),
-        }
-    }
 }
 
 async fn merge(shard: &Shard, table: &TableSchema) -> Result<(), EngineError> {

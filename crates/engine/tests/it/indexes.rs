@@ -460,7 +460,7 @@ fn a_damaged_index_is_given_up_and_built_again() {
     };
     assert_eq!(read(), 6, "it is read in order");
     assert!(!states(&engine, &schema)[0].is_queryable());
-    // A verify tells of nothing else; a flush wakes the build.
+    // A verify reports nothing else; a flush wakes the build.
     let id = schema.id;
     engine.apply(insert(&schema, "more", 1, "x", 1)).wait().unwrap();
     engine.flush(vec![id]).unwrap();

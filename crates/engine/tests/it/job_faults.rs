@@ -13,13 +13,13 @@ use engine::node::scrub::{ScrubOptions, scrub};
 use engine::node::verify;
 use engine::options::CompactionOptions;
 use engine::shard::EngineShard;
-use engine::{EngineError, EngineOptions, ReadCommand, node, recover};
-use model::{Mutation, PartitionKey, PartitionRange, TableSchema, Tombstone};
+use engine::{EngineError, EngineOptions, node, recover};
+use model::{Mutation, PartitionKey, TableSchema, Tombstone};
 use reports::Verified;
 use runtime::Shard;
 use runtime::sim::{SimNode, SimOptions, SimWorld};
 
-use crate::support::{insert, test_table};
+use crate::support::{count, insert, test_table};
 
 const ROWS: usize = 400;
 const FLUSHES: usize = 4;
@@ -85,20 +85,6 @@ async fn fill(shard: &Shard) -> Result<Arc<TableSchema>, EngineError> {
         node::flush(shard, vec![table.id]).await?;
     }
     Ok(table)
-}
-
-async fn count(shard: &Shard, table: &TableSchema) -> Result<usize, EngineError> {
-    let mut command = ReadCommand::new(table.id, PartitionRange::all());
-    command.bypass_cache = true;
-    let mut rows = 0;
-    loop {
-        let page = node::read(shard, command.clone(), node::Deadline::NONE).await?;
-        rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
-        match page.next {
-            Some(next) => command.paging = Some(next),
-            None => return Ok(rows),
-        }
-    }
 }
 
 fn rows(world: &SimWorld, node: &SimNode, table: &Arc<TableSchema>) -> usize {

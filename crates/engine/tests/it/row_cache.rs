@@ -11,7 +11,7 @@ fn read(table: &TableSchema, key: &str) -> ReadCommand {
 }
 
 /// The number of rows of `command`, and the cache's counters before and after.
-fn told(engine: &Engine, command: ReadCommand) -> (usize, RowCacheStats, RowCacheStats) {
+fn counted_read(engine: &Engine, command: ReadCommand) -> (usize, RowCacheStats, RowCacheStats) {
     let stats = || engine.report().unwrap()[0].row_cache;
     let before = stats();
     (all(engine, command).len(), before, stats())
@@ -19,7 +19,7 @@ fn told(engine: &Engine, command: ReadCommand) -> (usize, RowCacheStats, RowCach
 
 #[track_caller]
 fn check(engine: &Engine, command: ReadCommand, rows: usize, reads: u64, misses: u64) {
-    let (found, before, after) = told(engine, command);
+    let (found, before, after) = counted_read(engine, command);
     assert_eq!((found, after.reads - before.reads, after.misses - before.misses), (rows, reads, misses));
 }
 

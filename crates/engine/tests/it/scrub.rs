@@ -143,7 +143,7 @@ fn rows_with_invalid_values_are_dropped_unless_no_validate_is_set() {
         let lost = if jobs.is_some() { 6 } else { 0 };
         assert_eq!((done.sstables, done.rows, done.lost_rows), (6, 114, lost), "{done:?}");
         assert_eq!(done.damaged.len() as u64, lost, "{done:?}");
-        assert!(done.damaged.iter().all(|told| told.contains("column v has a value")), "{done:?}");
+        assert!(done.damaged.iter().all(|finding| finding.contains("column v has a value")), "{done:?}");
     }
     let rows = everything(&engine, &table);
     assert!(rows.len() == 114 && rows.iter().all(|(p, _, _)| p != "key7"));

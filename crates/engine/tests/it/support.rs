@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use catalog::{Keyspace, TableSettings};
 use engine::commitlog::SyncMode;
-use engine::{Engine, EngineOptions, ReadCommand, ShardOptions};
+use engine::{Engine, EngineError, EngineOptions, ReadCommand, ShardOptions, node};
 use model::{
     Cell, ClusteringPrefix, ColumnData, CqlType, Liveness, Mutation, PartitionKey, PartitionRange,
     TableSchema,
 };
+use runtime::Shard;
 
 /// An empty directory for the test of this name.
 pub fn dir(name: &str) -> PathBuf {
@@ -106,4 +107,19 @@ pub fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
         entries.filter(|path| path.is_file() && path.to_str().unwrap().ends_with(ending)).collect();
     files.sort();
     files
+}
+
+/// The number of a table's rows, read from its memtables and SSTables without the row cache.
+pub async fn count(shard: &Shard, table: &TableSchema) -> Result<usize, EngineError> {
+    let mut command = ReadCommand::new(table.id, PartitionRange::all());
+    command.bypass_cache = true;
+    let mut rows = 0;
+    loop {
+        let page = node::read(shard, command.clone(), node::Deadline::NONE).await?;
+        rows += page.partitions.iter().map(|partition| partition.rows.len()).sum::<usize>();
+        match page.next {
+            Some(next) => command.paging = Some(next),
+            None => return Ok(rows),
+        }
+    }
 }

@@ -46,7 +46,7 @@ fn table(shard: &Shard, name: &str) -> Option<Arc<TableSchema>> {
     node::catalog(shard).ok()?.schema("sample", name).cloned()
 }
 
-/// Works until the power is gone: writes, and now and then a flush, a truncate, or a view that goes or comes.
+/// Works until the power fails: writes, and sometimes flushes, truncates, or drops or creates a view.
 async fn work(shard: Shard, seed: u64, acknowledged: Arc<AtomicU64>) {
     let rng = Rc::new(RefCell::new(Rng::new(seed)));
     let Some(base) = table(&shard, &base_schema().name) else { return };

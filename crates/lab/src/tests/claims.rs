@@ -3,9 +3,9 @@
 //! The samples are coarse, so that the tests are short; the figures of docs/lab.md are from the program.
 
 use crate::workload::{parse, shipped};
-use crate::{Outcome, RunOptions, run};
+use crate::{RunOptions, SimulationResult, run};
 
-fn outcome(workload: &str, strategy: &str, change: &[(&str, &str)]) -> Outcome {
+fn outcome(workload: &str, strategy: &str, change: &[(&str, &str)]) -> SimulationResult {
     let mut text = shipped::find(workload).unwrap().to_string();
     for (knob, value) in change {
         text = crate::workload::with_setting(workload, &text, knob, value).unwrap();

@@ -84,7 +84,7 @@ pub struct Node {
     /// Jobs of a shard at the same time; 0: one of each weight.
     pub concurrent_compactors: u32,
     pub compaction_enforce_min_threshold: bool,
-    /// Longest delay of a flush while compaction is too far behind; 0: never delayed.
+    /// Longest delay of a flush while the backlog of compaction is too large; 0: never delayed.
     pub flush_wait: Seconds,
     /// Delay flushes when a merge has more runs than this and than `max_threshold`.
     pub runs_to_merge_max: u32,

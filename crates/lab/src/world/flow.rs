@@ -2,7 +2,7 @@
 
 use iosched::Direction;
 
-use super::{Load, SHARES, World};
+use super::{PhaseLoad, SHARES, World};
 use crate::capacity::{Activity, divide};
 use crate::job::Job;
 use crate::reads;
@@ -12,7 +12,7 @@ const REQUEST_BYTES: u64 = 128 << 10;
 
 impl World<'_> {
     /// Proceeds to the next event.
-    pub(super) fn step(&mut self, mut load: Option<&mut Load<'_>>) {
+    pub(super) fn step(&mut self, mut load: Option<&mut PhaseLoad<'_>>) {
         let activities = self.activities(load.as_deref());
         let rates = divide(&activities);
         let dt = self.until_event(load.as_deref(), &rates);
@@ -21,7 +21,7 @@ impl World<'_> {
     }
 
     /// The activities in the order: writes, reads, flush, jobs.
-    pub(super) fn activities(&self, load: Option<&Load<'_>>) -> Vec<Activity> {
+    pub(super) fn activities(&self, load: Option<&PhaseLoad<'_>>) -> Vec<Activity> {
         let cpu = &self.workload.node.cpu;
         let ratio = self.workload.table.disk_ratio;
         let each =
@@ -77,7 +77,7 @@ impl World<'_> {
         self.sealed.len() + usize::from(self.flush.is_some()) >= 2
     }
 
-    pub(super) fn until_event(&self, load: Option<&Load<'_>>, rates: &[f64]) -> f64 {
+    pub(super) fn until_event(&self, load: Option<&PhaseLoad<'_>>, rates: &[f64]) -> f64 {
         let mut dt = f64::INFINITY;
         let mut at_most = |left: f64, rate: f64| {
             if rate > 0.0 {
@@ -108,7 +108,7 @@ impl World<'_> {
         dt.max(1e-6)
     }
 
-    pub(super) fn advance(&mut self, load: Option<&mut Load<'_>>, rates: &[f64], dt: f64) {
+    pub(super) fn advance(&mut self, load: Option<&mut PhaseLoad<'_>>, rates: &[f64], dt: f64) {
         let shown_bytes = self.disk_bytes();
         let (mut writes, mut reads) = (0.0, 0.0);
         if let Some(load) = load {
@@ -147,7 +147,7 @@ impl World<'_> {
         self.now_s += dt;
     }
 
-    pub(super) fn events(&mut self, load: Option<&Load<'_>>) {
+    pub(super) fn events(&mut self, load: Option<&PhaseLoad<'_>>) {
         self.note_peak();
         if let Some(load) = load
             && self.active_writes >= load.plan.writes_per_flush - 0.5

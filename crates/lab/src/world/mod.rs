@@ -32,7 +32,7 @@ use compaction::{JobRules, RunId, SampledOverlap, Strategy};
 use iosched::DiskModel;
 
 use crate::job::Job;
-use crate::outcome::{Outcome, Recorder};
+use crate::outcome::{Recorder, SimulationResult};
 use crate::reads::ReadCost;
 use crate::store::Store;
 use crate::workload::{NamedStrategy, Pattern, Phase, Workload, WorkloadError};
@@ -60,7 +60,7 @@ struct Flush {
 }
 
 /// The load of the current phase.
-struct Load<'p> {
+struct PhaseLoad<'p> {
     phase: &'p Phase,
     plan: PhasePlan,
     writes_per_s: f64,
@@ -108,7 +108,7 @@ pub struct World<'w> {
     backlog_bytes: f64,
     read_cost: ReadCost,
     recorder: Recorder,
-    outcome: Outcome,
+    outcome: SimulationResult,
     live_bytes: f64,
     /// The largest space since the last moment.
     disk_peak_bytes: f64,
@@ -133,7 +133,7 @@ pub fn run(
     workload: &Workload,
     named: &NamedStrategy,
     options: RunOptions,
-) -> Result<Outcome, WorkloadError> {
+) -> Result<SimulationResult, WorkloadError> {
     let mut world = World::new(workload, named, options)?;
     world.run_phases();
     Ok(world.finish())
@@ -181,13 +181,13 @@ impl<'w> World<'w> {
         let store = Store::new(has_sketches, workload.table.disk_ratio);
         let max_threshold =
             named.options.get("max_threshold").and_then(|value| value.parse().ok()).unwrap_or(0);
-        let outcome = Outcome {
+        let outcome = SimulationResult {
             strategy: named.clone(),
             seed,
             sampled_rows: sampled_rows as u64,
             is_settled: true,
             rows_per_sampled_row: if is_append { append_weight } else { rows / sampled_rows },
-            ..Outcome::default()
+            ..SimulationResult::default()
         };
         Ok(Self {
             workload,
@@ -260,7 +260,7 @@ impl<'w> World<'w> {
     fn run_phase(&mut self, phase: &Phase) {
         let (node, shards) = (&self.workload.node, self.shards());
         let plan = self.writer.plan(phase, node.flushed_bytes(), node.shard_commitlog());
-        let mut load = Load {
+        let mut load = PhaseLoad {
             phase,
             plan,
             writes_per_s: phase.writes_per_s.per_s() / shards,
@@ -298,13 +298,13 @@ impl<'w> World<'w> {
     /// Ends the warm-up: figures begin now.
     fn forget(&mut self) {
         let outcome = std::mem::take(&mut self.outcome);
-        self.outcome = Outcome {
+        self.outcome = SimulationResult {
             strategy: outcome.strategy,
             seed: outcome.seed,
             sampled_rows: outcome.sampled_rows,
             rows_per_sampled_row: outcome.rows_per_sampled_row,
             is_settled: outcome.is_settled,
-            ..Outcome::default()
+            ..SimulationResult::default()
         };
         self.begun_s = self.now_s;
         self.recorder = Recorder::new(self.now_s);
@@ -326,7 +326,7 @@ impl<'w> World<'w> {
     }
 
     /// Seals the active memtable.
-    fn seal(&mut self, load: &Load<'_>) {
+    fn seal(&mut self, load: &PhaseLoad<'_>) {
         if self.active_writes >= 0.5 {
             let (from_us, to_us, writes) = (self.active_since_us(), self.wall_us(), self.active_writes);
             let memtable = self.writer.fill(load.phase, &load.plan, writes, from_us, to_us);

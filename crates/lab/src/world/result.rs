@@ -1,8 +1,8 @@
 //! The results of the simulated shard, and their recording over time.
 
-use super::{Load, World};
+use super::{PhaseLoad, World};
 use crate::job::Job;
-use crate::outcome::{Moment, Outcome};
+use crate::outcome::{SimulationResult, TimelinePoint};
 use crate::reads;
 
 /// Rows read to estimate the cost of reads.
@@ -18,7 +18,7 @@ impl World<'_> {
         outcome.peak_temporary_bytes = outcome.peak_temporary_bytes.max(temporary_bytes);
     }
 
-    pub(super) fn measure_reads(&mut self, load: &Load<'_>) {
+    pub(super) fn measure_reads(&mut self, load: &PhaseLoad<'_>) {
         let now_s = self.wall_s();
         let picks = self.writer.picks(&load.plan, PICKS, now_s, &mut self.rng);
         let span = load.phase.read_span.map(|span| self.wall_us() - (span.0 * 1e6) as i64);
@@ -31,7 +31,7 @@ impl World<'_> {
         self.live_bytes = self.writer.live_bytes(self.wall_s()) * self.workload.table.disk_ratio;
         let outcome = &mut self.outcome;
         outcome.peak_live_bytes = outcome.peak_live_bytes.max(self.live_bytes);
-        let moment = Moment {
+        let moment = TimelinePoint {
             at_s: self.now_s - self.begun_s,
             disk_bytes: self.disk_bytes(),
             disk_peak_bytes: self.disk_peak_bytes.max(self.disk_bytes()),
@@ -53,12 +53,12 @@ impl World<'_> {
     }
 
     /// The results of the node: those of the shard times the number of shards.
-    pub(crate) fn finish(mut self) -> Outcome {
+    pub(crate) fn finish(mut self) -> SimulationResult {
         if let Some(phase) = self.workload.phases.last() {
             let node = &self.workload.node;
             let plan = self.writer.plan(phase, node.flushed_bytes(), node.shard_commitlog());
             let load =
-                Load { phase, plan, writes_per_s: 0.0, reads_per_s: 0.0, end_s: 0.0, writes_left: 0.0 };
+                PhaseLoad { phase, plan, writes_per_s: 0.0, reads_per_s: 0.0, end_s: 0.0, writes_left: 0.0 };
             self.measure_reads(&load);
         }
         self.record();
@@ -88,7 +88,7 @@ impl World<'_> {
     pub(crate) fn check_content(&self) {
         let all = crate::sketch::merge(self.store.iter().map(|(_, content)| content.entries.as_slice()));
         let now_s = self.wall_s();
-        let found: base::HashSet<crate::sketch::Place> =
+        let found: base::HashSet<crate::sketch::RowId> =
             all.iter().filter(|entry| !entry.is_dead(now_s)).map(|entry| entry.place).collect();
         let population = &self.writer.population;
         for index in 0..population.len() {

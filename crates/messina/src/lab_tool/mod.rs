@@ -13,7 +13,7 @@ use base::suggest::nearest;
 use lab::page::{Section, page};
 use lab::plots::plots;
 use lab::workload::{parse, shipped, with_setting};
-use lab::{NamedStrategy, Outcome, RunOptions, Workload, report};
+use lab::{NamedStrategy, RunOptions, SimulationResult, Workload, report};
 
 pub use arguments::LabCommand;
 use arguments::{Format, OutputArguments};
@@ -30,7 +30,7 @@ struct Runs {
     source: String,
     /// What distinguishes the runs; the corner of their table.
     label: String,
-    runs: Vec<(String, Outcome)>,
+    runs: Vec<(String, SimulationResult)>,
 }
 
 impl LabCommand {
@@ -150,7 +150,7 @@ fn choose(known: &[NamedStrategy], wanted: &str) -> Done<NamedStrategy> {
     Ok(strategy)
 }
 
-/// Runs each strategy, and tells on a terminal which one.
+/// Runs each strategy, and shows its name on a terminal.
 fn simulate(
     name: String,
     source: String,

@@ -29,7 +29,7 @@ pub enum ClusterCommand {
         /// The keyspace
         keyspace: String,
     },
-    /// Shows what the node would tell others of itself
+    /// Shows the facts that the node would gossip to others
     #[command(name = "gossipinfo")]
     GossipInfo,
     /// Shows the traffic with other nodes

@@ -163,7 +163,7 @@ impl Source {
         Ok(Self { file, file_bytes, compression })
     }
 
-    /// The data from `at` on, at least `len` bytes of them if there are so many.
+    /// The data from `at` on, at least `len` bytes if the file has them.
     async fn read(&self, at: u64, len: u64) -> Result<Vec<u8>, String> {
         let failed = |reason: String| {
             format!("{}: {reason}; `messina sstable verify` shows all damage", self.file.path().display())

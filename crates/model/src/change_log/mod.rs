@@ -479,7 +479,7 @@ impl Writer<'_> {
         row.is_live_at(self.now_s).then(|| self.live(row))
     }
 
-    /// Removes what is deleted or expired.
+    /// Removes deleted and expired data.
     fn live(&self, mut row: Row) -> Row {
         let now_s = self.now_s;
         row.retain_columns(|_, data| match data {
@@ -566,12 +566,12 @@ fn collected(ty: &CqlType, cells: &[&PathCell]) -> Vec<u8> {
     }
 }
 
-/// A UUID of version 1 with this time, told apart from others of the same time by the random number.
+/// A UUID of version 1 with this time, distinguished from others of the same time by the random number.
 fn time_uuid(timestamp_us: i64, random: u64) -> [u8; 16] {
     let ticks = timestamp_us.saturating_mul(10).saturating_add(UUID_EPOCH).max(0) as u64;
     let time = ticks & ((1 << 60) - 1);
     let high = (time << 32) | ((time >> 32) & 0xFFFF) << 16 | (time >> 48) | 0x1000;
-    // The variant of RFC 4122, and the multicast bit that tells that the node is not an address.
+    // The variant of RFC 4122, and the multicast bit which states that the node is not an address.
     let low = random & 0x3FFF_FFFF_FFFF_FFFF | 1 << 63 | 1 << 40;
     let mut id = [0; 16];
     id[..8].copy_from_slice(&high.to_be_bytes());

@@ -1,8 +1,8 @@
 //! The checkpoint of a COPY FROM: up to where its files are loaded.
 //!
-//! It is a small text file, replaced as a whole. It names the table, the columns, and the files with size and
-//! time of modification; a COPY goes on only if all of them are the same. The rows behind the position may
-//! have been written before the interruption. They are written again with the timestamps of the first time,
+//! A checkpoint is a small text file, replaced as a whole. It names the table, the columns, and the files
+//! with size and modification time; a COPY is resumed only if all of them are unchanged. The rows after the
+//! position may have been written before the interruption. They are written again with the same timestamps,
 //! so the result is the same.
 
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use super::source::{Position, Sources};
 
 const FIRST_LINE: &str = "messina copy checkpoint 1";
 
-/// What must be the same when a load goes on.
+/// The facts that must be unchanged when a load is resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     lines: Vec<String>,

@@ -2,9 +2,9 @@
 //! the checkpoint.
 //!
 //! **Guarantees.** Each record is written, or is in the error file with a message, or the command fails. The
-//! row of a record has the time of the load's start plus its ordinal as timestamp, in microseconds: of rows
-//! with the same key the last of the files stays, whatever worker writes it, and a row that is written twice
-//! is the same. The position in a checkpoint has no unfinished record before it.
+//! timestamp of a row is the start of the load plus the ordinal of its record, in microseconds. Of rows with
+//! the same key, the last one in the files therefore wins, whichever worker writes it, and a row that is
+//! written twice is the same. The position in a checkpoint has no unfinished record before it.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -200,7 +200,7 @@ struct Load<'a> {
     begin: Progress,
     progress: Progress,
     meter: RateMeter,
-    /// Finished chunks behind an unfinished one, by number: their end, and their rows.
+    /// Finished chunks that follow an unfinished one, by number: their end, and their rows.
     finished: BTreeMap<u64, Position>,
     next_chunk: u64,
     written: u64,
@@ -261,7 +261,7 @@ impl<'a> Load<'a> {
             }
             drop(events);
             loop {
-                let told = match received.recv_timeout(TICK) {
+                let handled = match received.recv_timeout(TICK) {
                     Ok(event) => self.take(place, event),
                     Err(RecvTimeoutError::Timeout) => Ok(()),
                     Err(RecvTimeoutError::Disconnected) => break,
@@ -269,12 +269,12 @@ impl<'a> Load<'a> {
                 if terminal::take_interrupted() {
                     self.failure.get_or_insert(Failure::Interrupted);
                 }
-                if let Err(failure) = told.and_then(|()| self.tick()) {
+                if let Err(failure) = handled.and_then(|()| self.tick()) {
                     self.failure.get_or_insert(failure);
                 }
                 if self.failure.is_some() {
                     shared.is_stopped.store(true, Ordering::Relaxed);
-                    // A worker that is gone takes no chunks; the reader must not wait for it.
+                    // A worker that has ended takes no chunks; the reader must not wait for it.
                     if let Ok(chunks) = shared.chunks.try_lock() {
                         while chunks.try_recv().is_ok() {}
                     }

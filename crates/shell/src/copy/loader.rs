@@ -178,7 +178,7 @@ impl Worker<'_> {
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn report(&self, event: Event) {
         let _ = self.events.send(event);
     }
 
@@ -217,7 +217,7 @@ impl Worker<'_> {
         pack.send(self)?;
         for (why, records) in unreadable {
             let count = records.len();
-            self.tell(Event::Unreadable { chunk: Arc::clone(chunk), records, why });
+            self.report(Event::Unreadable { chunk: Arc::clone(chunk), records, why });
             self.finish(chunk, count);
         }
         Ok(())
@@ -244,7 +244,7 @@ impl Worker<'_> {
     /// Counts finished records of a chunk, and reports its end.
     fn finish(&self, chunk: &Arc<Chunk>, records: usize) {
         if chunk.left.fetch_sub(records, Ordering::AcqRel) == records {
-            self.tell(Event::Finished(Arc::clone(chunk)));
+            self.report(Event::Finished(Arc::clone(chunk)));
         }
     }
 
@@ -298,7 +298,7 @@ impl Worker<'_> {
         let Some(sent) = self.in_flight.remove(&stream) else { return Ok(()) };
         match answer {
             Ok(_) => {
-                self.tell(Event::Written(sent.rows.len() as u64));
+                self.report(Event::Written(sent.rows.len() as u64));
                 self.finish_rows(&sent.rows);
                 Ok(())
             }
@@ -333,14 +333,14 @@ impl Worker<'_> {
             self.give_up(sent, why.to_string());
             return Ok(());
         }
-        self.tell(Event::Retry { rows, why: why.to_string(), attempts });
+        self.report(Event::Retry { rows, why: why.to_string(), attempts });
         time::pause(Duration::from_millis(50 << attempts.min(6)));
         self.send_now(Sent { attempts: attempts + 1, ..sent })
     }
 
     fn give_up(&self, sent: Sent, why: String) {
         let rows = sent.rows.iter().map(|row| (Arc::clone(&row.chunk), row.record)).collect();
-        self.tell(Event::Refused { rows, why, attempts: sent.attempts });
+        self.report(Event::Refused { rows, why, attempts: sent.attempts });
         self.finish_rows(&sent.rows);
     }
 
@@ -349,7 +349,7 @@ impl Worker<'_> {
             .for_each(|same| self.finish(&same[0].chunk, same.len()));
     }
 
-    /// Goes on after a failure of the connection: opens another one and sends again what was in flight.
+    /// Continues after a failure of the connection: opens another one and sends the requests in flight again.
     fn recover(&mut self, failure: Failure) -> Result<(), Failure> {
         if matches!(failure, Failure::Interrupted) {
             self.shared.is_stopped.store(true, Ordering::Relaxed);

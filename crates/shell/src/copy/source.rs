@@ -222,7 +222,7 @@ impl Reader {
         self.position.offset += bytes as u64;
     }
 
-    /// Reads more bytes behind those of `buffer`.
+    /// Reads more bytes and appends them to `buffer`.
     fn fill(&mut self) -> Result<(), String> {
         self.buffer.drain(..self.at);
         self.at = 0;

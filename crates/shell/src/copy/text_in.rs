@@ -342,7 +342,7 @@ mod tests {
         );
     }
 
-    /// Values of all types are read back from what is written.
+    /// Values of all types are read back from their text.
     #[test]
     fn what_is_written_is_read() {
         let with = "TEXTESCAPES=true AND FLOATPRECISION=9 AND DOUBLEPRECISION=17";

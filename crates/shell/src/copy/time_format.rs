@@ -2,8 +2,8 @@
 //!
 //! The default is the format of cqlsh's files, `2026-11-24 18:53:01.500+0000`, which has its own code. Other
 //! formats use the directives of C, with Python's `%f` for microseconds; `.%f` writes milliseconds, which is
-//! all that a timestamp has. A text without a zone is in UTC. What the format does not match is read as a CQL
-//! timestamp, or as a number of milliseconds. Outside the years 1 to 9999 a timestamp is written as
+//! all that a timestamp has. A text without a zone is in UTC. A text that the format does not match is read
+//! as a CQL timestamp, or as a number of milliseconds. Outside the years 1 to 9999 a timestamp is written as
 //! milliseconds.
 
 use jiff::Timestamp;

@@ -126,7 +126,7 @@ fn login_goes_on_as_another_user() {
     desk.run("USE \"Shop\";").unwrap();
     assert_eq!(desk.shown("LOGIN bob 'it''s'"), "Logged in as bob.\n");
     assert_eq!(desk.shell.session.keyspace.as_deref(), Some("Shop"));
-    // After a wrong password the session goes on as before.
+    // After a wrong password the session continues as before.
     assert!(desk.failure("LOGIN ann 'wrong'").contains("AuthenticationFailed"));
     assert_eq!(desk.shell.session.target().credentials.as_ref().unwrap().user, "bob");
     assert_eq!(desk.shown("INSERT INTO users;"), "");

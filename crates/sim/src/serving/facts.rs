@@ -10,7 +10,7 @@
 //! - *gone* when the node refused it, when a restart has shown that it did not happen, or when the table was
 //!   emptied: no read may see it again.
 //!
-//! The writes of a logged batch are gone together: a restart shows all of them or none.
+//! The writes of a logged batch are lost together: a restart shows all of them or none.
 //!
 //! A write is of one partition, and a read of one partition in one page sees it whole or not at all: if one
 //! of its cells is seen, all of it is certain for the remainder of that read. The higher timestamp is the
@@ -231,7 +231,7 @@ impl Facts {
     }
 
     /// After a restart, and a compared read of everything: writes that were seen are durable, and possible
-    /// writes that would have been seen if they were present are gone. An error if a logged batch is there in
+    /// writes that would have been seen if they were present are lost. An error if a logged batch is there in
     /// part.
     pub fn settle(&mut self, at: EventTime, rows: &[Shown]) -> Result<(), String> {
         let by_place = Places::of(rows);
@@ -408,20 +408,20 @@ impl Facts {
             let Some(write) = self.writes.get(&seq).filter(|write| write.p == p) else {
                 return Err(format!("{}: shows {seq}, which no client wrote there", place()));
             };
-            let told = || format!("{}: shows {}", place(), self.describe(seq));
+            let described = || format!("{}: shows {}", place(), self.describe(seq));
             if write.at(c, column) != Some(true) {
-                return Err(format!("{}\n  which does not write there", told()));
+                return Err(format!("{}\n  which does not write there", described()));
             }
             if write.state == State::Gone {
-                return Err(format!("{}\n  which must not be seen", told()));
+                return Err(format!("{}\n  which must not be seen", described()));
             }
             if expiry_s(write, read.notes, read.ended)
                 .is_some_and(|(_, last_s)| read.notes.wall_s(read.begun, read.ended).0 >= last_s)
             {
-                return Err(format!("{}\n  which has expired", told()));
+                return Err(format!("{}\n  which has expired", described()));
             }
             return match top.filter(|top| top.timestamp_us > write.timestamp_us) {
-                Some(top) => Err(format!("{}\n  but a younger one is certain: {top:?}", told())),
+                Some(top) => Err(format!("{}\n  but a younger one is certain: {top:?}", described())),
                 None => Ok(()),
             };
         }

@@ -60,7 +60,7 @@ impl Call {
         match self.ended {
             Some((_, Answer::Applied)) if !holds => return None,
             Some((_, Answer::Refused(_))) if holds => return None,
-            Some((_, Answer::Refused(Some(told)))) if told != value => return None,
+            Some((_, Answer::Refused(Some(shown)))) if shown != value => return None,
             _ => {}
         }
         Some(match self.ask {

@@ -6,6 +6,7 @@ use super::notes::{Checker, Counts, Failure};
 use super::seed::{self, Outcome};
 use crate::batch;
 use crate::client::History;
+use crate::failure::panic_text;
 
 /// Number of operations that are shown when a seed fails, unless all are requested.
 const SHOWN: usize = 120;
@@ -78,11 +79,7 @@ fn once(seed: u64) -> Result<(Outcome, Vec<String>), (Failure, Vec<String>)> {
         Ok(Ok(outcome)) => return Ok((outcome, history.lines())),
         Ok(Err(failure)) => failure,
         // A panic of the node is a failure like any other.
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
-            Failure::new(Checker::Panics, format!("panic: {}", text.unwrap_or_default()))
-        }
+        Err(panic) => Failure::new(Checker::Panics, panic_text(&*panic)),
     };
     Err((failure, history.lines()))
 }

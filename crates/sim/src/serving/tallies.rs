@@ -165,7 +165,7 @@ impl Tallies {
         }
     }
 
-    /// After a restart: additions that were seen are durable, and all others are gone.
+    /// After a restart: additions that were seen are durable, and all others are lost.
     pub async fn restarted(&self, session: &Session) {
         for p in 0..COUNTERS {
             if !self.read_one(session, p).await {

@@ -19,7 +19,7 @@ use crate::name::{Generation, SSTableName};
 use crate::read::{SSTable, Salvage, SalvageLosses, Salvaged};
 use crate::write::{SSTableWriter, Written};
 
-/// The result of a scrub: what was kept and what was lost.
+/// The result of a scrub: the kept and the lost data.
 #[derive(Debug, Default)]
 pub struct ScrubReport {
     /// The first SSTable has the partitions that were in order, the others those that were not.

@@ -595,10 +595,10 @@ fn an_unpaged_result_has_a_soft_and_a_hard_limit() {
     let rows = limits(1000, 1000).expect("it is small").count();
     assert_eq!(storage.warnings(), Vec::<String>::new());
     assert_eq!(limits(50, 1000).expect("a warning").count(), rows);
-    let told = storage.warnings();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let logged = storage.warnings();
+    assert_eq!(logged.len(), 1, "{logged:?}");
     assert!(
-        told[0]
+        logged[0]
             .ends_with("exceeds soft limit of 50 (configured via max_memory_for_unlimited_query_soft_limit)")
     );
     let refused = limits(50, 100).expect_err("a refusal").to_string();

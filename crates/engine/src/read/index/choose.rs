@@ -22,7 +22,7 @@ pub struct Estimate {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Read what is wanted in order, without an index.
+    /// Read the wanted partitions in order, without an index.
     Scan,
     /// Enumerate the clause of this number; the others cut down.
     Index { first: usize, others: Vec<usize> },

@@ -3,18 +3,18 @@
 //!
 //! 1. [`IndexReader`] is a [`Reader`] in the place of the merged sources: pages, limits, tombstones, parked
 //!    reads and memory are those of every read.
-//! 2. The clauses whose indexes all sources have are estimated, and `choose` says which are used. Without
-//!    any, what is wanted is read in order.
-//! 3. The candidates of the most selective clause come window by window (`window`); the other clauses cut
-//!    them down.
+//! 2. The clauses whose indexes all sources have are estimated, and `choose` decides which are used. Without
+//!    any, the wanted partitions are read in order.
+//! 3. The candidates of the most selective clause are read window by window (`window`); the other clauses
+//!    remove those that they do not have.
 //! 4. The rows of each partition are read by a slice of that partition, from all sources, through the row
 //!    cache.
 //!
-//! An index that turns out to be damaged is given up, and the rest is read in order.
+//! An index that is found damaged is no longer used, and the remaining partitions are read in order.
 //!
 //! Guarantees: no row that matches is missing, since each is a candidate in the source that has its value.
-//! Rows that do not match may come: a candidate may be out of date, and of a partition with many candidates
-//! all rows may be read. The caller filters.
+//! Rows that do not match may be returned: a candidate may be out of date, and of a partition with many
+//! candidates all rows may be read. The caller filters.
 
 mod choose;
 mod snapshot;
@@ -112,7 +112,7 @@ impl IndexReader {
         MergeReader::of(&spec, self.table.readers(&spec, self.around.bypass_cache, self.around.class))
     }
 
-    /// Decides what is used.
+    /// Decides which indexes are used.
     async fn begin(&mut self, clauses: Vec<Clause>) -> Result<(), ReadError> {
         let mut estimates = vec![];
         for clause in &clauses {
@@ -388,7 +388,7 @@ impl Reader for IndexReader {
         self.is_end_due = false;
         self.is_continued = false;
         if let Some((inner, _)) = &mut self.inner {
-            // A reader of many partitions goes on with the next one.
+            // A reader of many partitions continues with the next one.
             inner.skip_partition();
         }
         self.skipped = Some(key);

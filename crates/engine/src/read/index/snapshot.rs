@@ -2,7 +2,7 @@
 //!
 //! A clause can be used if each source has its index: the memtables and the SSTables. A source without it is
 //! a memtable that is older than the index, or an SSTable for which it has not been built yet; then the
-//! clause is not used, and what is read is only filtered by the caller.
+//! clause is not used, and only the filter of the caller applies it.
 
 use std::ops::{Bound, RangeBounds};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use crate::table::Table;
 
 /// Entries of a memtable that an estimate counts one by one.
 const COUNTED_MAX: usize = 256;
-/// Entries between two looks at whether the turn is over.
+/// Entries between two checks whether the turn is over.
 const ENTRIES_A_CHECK: u64 = 64;
 
 enum Source {

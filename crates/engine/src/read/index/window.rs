@@ -50,7 +50,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// An empty window on what is after `after`; `None`: from the beginning.
+    /// An empty window on the postings after `after`; `None`: from the beginning.
     pub(super) fn new(spec: &ReadSpec, permit: Option<Rc<Permit>>, after: Option<After>) -> Self {
         Self {
             schema: spec.schema.clone(),
@@ -91,7 +91,7 @@ impl Window {
         self.ranges.iter().any(|range| self.schema.range_contains(range, row))
     }
 
-    /// Sorts what is here, and leaves out what is too much.
+    /// Sorts the postings of the window, and drops those beyond its capacity.
     pub(super) fn settle(&mut self) {
         let schema = &self.schema;
         self.postings.sort_by(|a, b| a.compare(b, schema));
@@ -104,7 +104,7 @@ impl Window {
         self.heap_bytes = self.postings.iter().map(|posting| posting.heap_bytes() as u64).sum();
     }
 
-    /// Charges what is held to the read.
+    /// Charges the held memory to the read.
     pub(super) async fn charge(&mut self) -> Result<(), ReadError> {
         let bytes = (self.postings.capacity() * size_of::<Posting>()) as u64 + self.heap_bytes;
         self.charge.grow_to(bytes).await

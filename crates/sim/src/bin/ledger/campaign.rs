@@ -1,11 +1,12 @@
 //! The campaign: one data directory after the other, each with a number of kills, and a comparison after each
 //! kill.
 //!
-//! 1. A new directory draws the options of its node, and gets the tables of every kind of work.
+//! 1. For a new directory, the options of its node are drawn at random, and the tables of every kind of work
+//!    are created.
 //! 2. The node is started, and all kinds of work compare its content with their notes, concurrently.
 //! 3. Clients work; at a random moment the node gets SIGKILL. Sometimes another node is started and killed
 //!    before it is ready.
-//! 4. Again from 2. After the last kill of the directory there is one more comparison.
+//! 4. Steps 2 and 3 are repeated. After the last kill of the directory, its content is compared once more.
 //!
 //! After a failed comparison the directory is kept; the seed and the differences are printed, and a new
 //! directory begins.

@@ -112,8 +112,8 @@ fn write(engine: &Engine, schema: &Arc<TableSchema>, first: u64) -> Result<(), S
         for (number, answer) in asked {
             answer.wait().map_err(|error| format!("write {number}: {error}"))?;
             let mut out = std::io::stdout().lock();
-            let told = out.write_all(&number.to_be_bytes()).and_then(|()| out.flush());
-            told.map_err(|error| format!("the parent does not listen: {error}"))?;
+            let reported = out.write_all(&number.to_be_bytes()).and_then(|()| out.flush());
+            reported.map_err(|error| format!("the parent does not listen: {error}"))?;
         }
         number = numbers.end;
     }
@@ -187,16 +187,16 @@ fn run_and_kill(
     let mut pipe = child.stdout.take().expect("asked for");
     let (tell_first, first) = mpsc::channel();
     let listener = std::thread::spawn(move || {
-        let mut told = vec![];
+        let mut reported = vec![];
         let mut buf = [0; 8];
         // The kill may have cut off the last number.
         while pipe.read_exact(&mut buf).is_ok() {
-            if told.is_empty() {
+            if reported.is_empty() {
                 let _ = tell_first.send(());
             }
-            told.push(u64::from_be_bytes(buf));
+            reported.push(u64::from_be_bytes(buf));
         }
-        told
+        reported
     });
     let mut began = true;
     if !while_recovering {
@@ -206,8 +206,8 @@ fn run_and_kill(
     let exited = child.try_wait().map_err(|error| error.to_string())?;
     let killed = child.kill();
     child.wait().map_err(|error| error.to_string())?;
-    let told = listener.join().map_err(|_| "the listener panicked".to_string())?;
-    ledger.extend(told);
+    let reported = listener.join().map_err(|_| "the listener panicked".to_string())?;
+    ledger.extend(reported);
     match exited {
         Some(status) => Err(format!("kill {kill}: the child ended by itself: {status}")),
         None if !began => {

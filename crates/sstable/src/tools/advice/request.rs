@@ -8,7 +8,7 @@ use base::histogram::EstimatedHistogram;
 
 /// The disk reads whole sectors; at a random position, half of one too much at each end.
 const SECTOR_BYTES: f64 = 512.0;
-/// The checksum behind each chunk.
+/// The checksum after each chunk.
 const CHECKSUM_BYTES: f64 = 4.0;
 
 /// Sizes of requests, with the number of partitions of each size.

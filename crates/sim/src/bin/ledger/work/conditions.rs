@@ -19,7 +19,7 @@ const ROWS: i32 = 6;
 #[derive(Clone, Debug, Default)]
 struct Register {
     /// The highest version in any answer, and its owner.
-    told: Option<(i64, String)>,
+    reported: Option<(i64, String)>,
     /// The winner of each version, as far as it was answered.
     winners: BTreeMap<i64, String>,
     /// The clients that requested each version and got no answer.
@@ -38,14 +38,14 @@ impl Register {
             }
             _ => self.winners.insert(version, owner.to_string()),
         };
-        if self.told.as_ref().is_none_or(|(told, _)| *told < version) {
-            self.told = Some((version, owner.to_string()));
+        if self.reported.as_ref().is_none_or(|(reported, _)| *reported < version) {
+            self.reported = Some((version, owner.to_string()));
         }
         Ok(())
     }
 
     fn reported_version(&self) -> Option<i64> {
-        self.told.as_ref().map(|(version, _)| *version)
+        self.reported.as_ref().map(|(version, _)| *version)
     }
 }
 
@@ -115,23 +115,23 @@ impl Register {
 
     /// If the condition names no other column, a loser's answer has only the version.
     fn reported_at_least(&mut self, version: i64) {
-        if self.reported_version().is_none_or(|told| told < version) {
+        if self.reported_version().is_none_or(|reported| reported < version) {
             let owner = self.winners.get(&version).cloned().unwrap_or_default();
-            self.told = Some((version, owner));
+            self.reported = Some((version, owner));
         }
     }
 
     fn check(&mut self, found: Option<(i64, String)>) -> Result<(), String> {
         let Some((version, owner)) = found else {
-            return match &self.told {
-                Some((told, _)) => Err(format!("it is absent; version {told} was answered")),
+            return match &self.reported {
+                Some((reported, _)) => Err(format!("it is absent; version {reported} was answered")),
                 None => Ok(()),
             };
         };
-        if let Some(told) = self.reported_version()
-            && version < told
+        if let Some(reported) = self.reported_version()
+            && version < reported
         {
-            return Err(format!("it is at version {version}; version {told} was answered"));
+            return Err(format!("it is at version {version}; version {reported} was answered"));
         }
         let is_known = self.winners.get(&version) == Some(&owner);
         let is_unanswered = self.unanswered.get(&version).is_some_and(|owners| owners.contains(&owner));
@@ -143,7 +143,7 @@ impl Register {
             ));
         }
         self.unanswered.clear();
-        self.told = None;
+        self.reported = None;
         self.describe(version, &owner)
     }
 }
@@ -186,7 +186,7 @@ impl Workload for Conditions {
     }
 
     fn claim(&self) -> bool {
-        self.with(0, |register| register.told = Some((i64::from(u32::MAX), "nobody".to_string())));
+        self.with(0, |register| register.reported = Some((i64::from(u32::MAX), "nobody".to_string())));
         true
     }
 }
