@@ -139,6 +139,7 @@ class World:
         table = rng.choice(self.tables + self.views)
         self.bound = [] if rng.random() < 0.35 else None
         self.wrong = rng.random() < 0.15
+        self.partition = None  # terms of the partition key that all statements of a conditional batch have
         draw = rng.random()
         if table.is_view and draw > 0.03:
             text = self.select(table)
@@ -164,7 +165,7 @@ class World:
             if not statement.values and not statement.prepared:
                 statement.values = None
         if text.startswith("SELECT") and rng.random() < 0.4:
-            statement.page_size = rng.choice([1, 1, 2, 3, 5, 7, rng.randrange(1, 101)])
+            statement.page_size = rng.choice([1, 1, 2, 3, 5, 7, -1, rng.randrange(1, 101)])
         return statement
 
     def value(self, of, allow_null=True):
@@ -217,19 +218,25 @@ class World:
             columns = keys + rng.sample(others, rng.randrange(len(others) + 1))
         if self.wrong and rng.random() < 0.2:
             columns.pop(rng.randrange(len(columns)))
-        condition = " IF NOT EXISTS" if rng.random() < 0.12 else ""
-        if rng.random() < 0.12 and self.bound is None:
+        condition = " IF NOT EXISTS" if rng.random() < (0.4 if self.partition else 0.12) else ""
+        if rng.random() < 0.12 and self.bound is None and not self.partition:
             fields = ", ".join(f'"{column.name}": {column.of.json(column.of.random(rng))}' for column in columns)
             literal = "'{" + fields.replace("'", "''") + "}'"
             default = rng.choice(["", "", " DEFAULT UNSET", " DEFAULT NULL"])
             return f"INSERT INTO {table.name} JSON {literal}{default}{condition}{self.using(timestamp=not condition)}"
         names = ", ".join(self.column_name(column) for column in columns)
-        terms = ", ".join(self.value(column.of, column.kind not in ("partition", "clustering")) for column in columns)
+        terms = ", ".join(self.key_term(column) if column.kind == "partition" else self.value(column.of, column.kind != "clustering") for column in columns)
         return f"INSERT INTO {table.name} ({names}) VALUES ({terms}){condition}{self.using(timestamp=not condition)}"
+
+    def key_term(self, column):
+        return self.partition[column.name] if self.partition else self.value(column.of, False)
 
     def key_relations(self, columns, allow_in=True):
         rng, relations = self.rng, []
         for column in columns:
+            if self.partition and column.kind == "partition":
+                relations.append(f"{column.name} = {self.partition[column.name]}")
+                continue
             if allow_in and rng.random() < 0.08:
                 relations.append(f"{column.name} IN ({', '.join(self.value(column.of, False) for _ in range(rng.choice([1, 2, 2, 3])))})")
             else:
@@ -292,7 +299,7 @@ class World:
         keys = table.of_kind("partition", "clustering")
         if all(column.kind == "static" for column in chosen) and rng.random() < 0.8:
             keys = table.of_kind("partition")
-        conditional = rng.random() < 0.15
+        conditional = rng.random() < (0.5 if self.partition else 0.15)
         using = self.using(timestamp=not conditional)
         assignments = ", ".join(self.assignment(column) for column in chosen)
         # Cassandra applies an operation on a static list once for each row that IN names.
@@ -315,7 +322,7 @@ class World:
                     targets.append(f"{name}.{rng.choice(of.fields)[0]}")
                 else:
                     targets.append(self.column_name(column))
-        conditional = rng.random() < 0.1
+        conditional = rng.random() < (0.4 if self.partition else 0.1)
         using = self.using(timestamp=not conditional, ttl=False)
         relations = self.key_relations(table.of_kind("partition"), not conditional)
         if targets or conditional or rng.random() < 0.5:
@@ -353,10 +360,21 @@ class World:
     def batch(self, table):
         rng = self.rng
         begin = rng.choice(["BEGIN BATCH", "BEGIN BATCH", "BEGIN UNLOGGED BATCH"])
+        if rng.random() < 0.4 and not table.counters:
+            return self.conditional_batch(begin, table)
         if rng.random() < 0.2:
             begin += f" USING TIMESTAMP {rng.randrange(1, 50)}"
         parts = [rng.choice([self.insert, self.update, self.delete])(table) for _ in range(rng.choice([1, 2, 3]))]
         return f"{begin} {'; '.join(parts)}; APPLY BATCH"
+
+    def conditional_batch(self, begin, table):
+        """Statements of one partition, most of them with conditions."""
+        rng = self.rng
+        self.bound = None
+        self.partition = {column.name: self.value(column.of, False) for column in table.of_kind("partition")}
+        parts = [rng.choice([self.insert, self.update, self.update, self.delete])(table) for _ in range(rng.choice([1, 2, 2, 3]))]
+        self.partition = None
+        return f"{begin} {'; '.join(part.replace(' USING TIMESTAMP', ' USING TTL') for part in parts)}; APPLY BATCH"
 
     def count(self, table):
         rng = self.rng
@@ -380,13 +398,39 @@ class World:
             if column.kind == "regular" and len(table.of_kind("regular")) > 1 and column.name not in table.indexes and not table.views:
                 table.columns.remove(column)
             return Statement(f"ALTER TABLE {table.name} DROP {column.name}", kind="write")
-        if draw < 0.7:
+        if draw < 0.56:
+            return self.alter_mask(table)
+        if draw < 0.63 and self.udts:
+            return self.alter_type()
+        if draw < 0.74:
             return self.create_index(table) or Statement(f"TRUNCATE {table.name}", kind="write")
         if draw < 0.85 and table.indexes:
             name, (index, _, _) = rng.choice(sorted(table.indexes.items()))
             del table.indexes[name]
             return Statement(f"DROP INDEX {index}", kind="write")
         return Statement(f"TRUNCATE {table.name}", kind="write")
+
+    def alter_mask(self, table):
+        rng = self.rng
+        column = rng.choice(table.columns)
+        mask = rng.choice(["DEFAULT", "mask_default()", "mask_null()", f"mask_replace({column.of.literal(column.of.random(rng))})", "mask_inner(1, 1)", "mask_outer(1, null)",
+                           "mask_hash()", "nope()"])
+        how = f"MASKED WITH {mask}" if rng.random() < 0.7 else "DROP MASKED"
+        return Statement(f"ALTER TABLE {table.name} ALTER {column.name} {how}", kind="write")
+
+    def alter_type(self):
+        rng = self.rng
+        name, fields = rng.choice(self.udts)
+        self.fresh += 1
+        draw = rng.random()
+        if draw < 0.35:
+            field, of = rng.choice(fields)
+            fields[fields.index((field, of))] = (f"r{self.fresh}", of)
+            return Statement(f"ALTER TYPE {name} RENAME {field} TO r{self.fresh}", kind="write")
+        if draw < 0.75:
+            fields.append((f"n{self.fresh}", rng.choice([INT, TEXT])))
+            return Statement(f"ALTER TYPE {name} ADD n{self.fresh} {fields[-1][1].name}", kind="write")
+        return Statement(f"ALTER TYPE {name} ADD {rng.choice(fields)[0]} int", kind="write")
 
     # --- SELECT -------------------------------------------------------------------------------------------------------------------
 

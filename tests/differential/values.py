@@ -224,10 +224,13 @@ class Tuple(Type):
 
 class Udt(Tuple):
     def __init__(self, name, fields, frozen):
-        super().__init__([each for _, each in fields])
-        self.fields, self.multi_cell = fields, not frozen
-        self.name = f"frozen<{name}>" if frozen else name
-        self.key = frozen and self.key
+        Type.__init__(self, f"frozen<{name}>" if frozen else name)
+        self.fields, self.multi_cell = fields, not frozen  # ALTER TYPE changes the list
+        self.key = frozen and all(each.key for each in self.inner)
+
+    @property
+    def inner(self):
+        return [each for _, each in self.fields]
 
     def literal(self, value):
         return "{" + ", ".join(f"{name}: {'null' if item is None else each.literal(item)}" for (name, each), item in zip(self.fields, value)) + "}"

@@ -16,12 +16,30 @@ pub const KEY_BYTES_MAX: usize = u16::MAX as usize;
 /// The key is empty or longer than [`KEY_BYTES_MAX`].
 #[inline]
 pub fn partition_key(schema: &TableSchema, values: &[impl AsRef<[u8]>]) -> Result<PartitionKey, CqlError> {
+    let key = maybe_empty_partition_key(schema, values)?;
+    check_not_empty(&key)?;
+    Ok(key)
+}
+
+/// Checks that a key which [`maybe_empty_partition_key`] returned is not empty.
+#[inline]
+pub fn check_not_empty(key: &PartitionKey) -> Result<(), CqlError> {
+    if key.bytes().is_empty() {
+        return invalid!("Key may not be empty");
+    }
+    Ok(())
+}
+
+/// As [`partition_key`], but the key of a single column may be empty: a SELECT with such a key is valid if
+/// its clustering restrictions select nothing.
+#[inline]
+pub fn maybe_empty_partition_key(
+    schema: &TableSchema,
+    values: &[impl AsRef<[u8]>],
+) -> Result<PartitionKey, CqlError> {
     debug_assert_eq!(schema.partition_key.len(), values.len());
     if let [value] = values {
         let value = value.as_ref();
-        if value.is_empty() {
-            return invalid!("Key may not be empty");
-        }
         check_length(value.len())?;
         return Ok(PartitionKey::new(value));
     }

@@ -3,6 +3,7 @@
 //! The crate has no access to clock, sockets or disk: storage is an interface that the server implements.
 
 mod access;
+mod audit;
 mod consistency;
 mod coordinator;
 pub mod describe;
@@ -26,6 +27,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use audit::{AuditCategory, AuditSubject, without_passwords};
 pub use consistency::{ConsistencyLevels, Replicas};
 pub use coordinator::{ChangeSchema, ClientState, Coordinator, Decide, Host, SchemaRules, Storage};
 pub use error::from_catalog;

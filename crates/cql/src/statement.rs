@@ -52,7 +52,7 @@ pub struct Prepared {
     plan: Plan,
 }
 
-enum Plan {
+pub(crate) enum Plan {
     Select(Box<SelectPlan>),
     Modify(Box<ModifyPlan>),
     Truncate(Box<Truncate>),
@@ -230,6 +230,15 @@ impl Prepared {
     pub fn is_control(&self) -> bool {
         matches!(&self.plan, Plan::Select(_))
             && self.tables.iter().all(|table| is_control_table(&table.keyspace, &table.name))
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The schemas of the statement's tables; none for TRUNCATE and statements about schema and roles.
+    pub(crate) fn tables(&self) -> &[Arc<TableSchema>] {
+        &self.tables
     }
 
     /// Returns the kind of the statement, which selects its timeout.

@@ -195,6 +195,9 @@ fn check_network_topology(replication: &BTreeMap<String, String>) -> Result<(), 
 }
 
 fn check_factor(factor: &str) -> Result<(), CatalogError> {
+    if factor.contains('/') {
+        return configuration!("Transient replication is not enabled on this node");
+    }
     match factor.parse::<i32>() {
         Ok(0..) => Ok(()),
         Ok(_) => configuration!("Replication factor must be non-negative, found {factor}"),

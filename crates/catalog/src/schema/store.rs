@@ -656,5 +656,11 @@ fn table_fields(Table { schema, settings }: &Table) -> Fields {
     if settings.memtable != "default" {
         fields.push(("memtable", text(&settings.memtable)));
     }
+    // As in Cassandra, null stands for true.
+    for name in ["allow_auto_snapshot", "incremental_backups"] {
+        if settings.others.get(name).is_some_and(|value| value == "false") {
+            fields.push((name, CqlValue::Boolean(false)));
+        }
+    }
     fields
 }

@@ -54,7 +54,11 @@ impl TableNeed {
 fn is_readable_by_all(keyspace: &str, table: &str) -> bool {
     match keyspace {
         "system_schema" | "system_virtual_schema" => true,
-        "system" => matches!(table, "local" | "peers" | "peers_v2"),
+        // Otherwise a client could not read its own traces.
+        "system_traces" => matches!(table, "events" | "sessions"),
+        "system" => {
+            matches!(table, "local" | "peers" | "peers_v2" | "size_estimates" | "table_estimates")
+        }
         _ => false,
     }
 }

@@ -122,13 +122,14 @@ impl Number {
         })
     }
 
-    /// Converts to an integer of unlimited size. Digits after the decimal point are cut off.
+    /// Converts to an integer of unlimited size. Digits after the decimal point are cut off. As in Cassandra,
+    /// floating-point numbers are clamped to the range of 64 bits.
     pub fn to_big(&self) -> Result<BigInt, CqlError> {
         Ok(match self {
             Self::Int(value) => BigInt::from(*value),
             Self::Big(value) => value.clone(),
             Self::Decimal(decimal) => decimal.truncated()?,
-            Self::Float(_) | Self::Double(_) => self.to_decimal()?.truncated()?,
+            Self::Float(_) | Self::Double(_) => BigInt::from(self.to_i64()?),
         })
     }
 

@@ -19,6 +19,9 @@ impl Planner<'_> {
         let ty = ty.without_reversed();
         match term {
             Term::Literal(constant) => self.literal(constant, name, ty),
+            Term::Null(_) if ty.is_counter() => {
+                invalid!("Invalid null value for counter increment/decrement")
+            }
             Term::Null(_) => Ok(Expr::NULL),
             Term::Marker(marker) => Ok(self.marker(marker, name, ty)),
             Term::List { elements, .. } => match ty {
@@ -78,25 +81,11 @@ impl Planner<'_> {
                 _ => invalid!("Invalid user type literal for {name} of type {}", ty.to_cql()),
             },
             Term::Tuple { elements, .. } => match ty {
-                CqlType::Tuple(components) => {
-                    if elements.len() > components.len() {
-                        return invalid!(
-                            "Invalid tuple literal for {name}: too many elements. Type {} expects {} but got {}",
-                            ty.to_cql(),
-                            components.len(),
-                            elements.len()
-                        );
-                    }
-                    let mut prepared = Vec::with_capacity(elements.len());
-                    for (number, (element, component)) in elements.iter().zip(components.iter()).enumerate() {
-                        let found = self.term(element, &format!("{name}[{number}]"), component);
-                        prepared.push(self.or_unfit(found, element, component, |ty| {
-                            format!(
-                                "Invalid tuple literal for {name}: component {number} is not of type {ty}"
-                            )
-                        })?);
-                    }
-                    Expr::Sequence { ty: ty.clone(), elements: prepared }.folded()
+                CqlType::Tuple(components) => self.tuple(elements, components.iter(), name, ty),
+                // As in Cassandra, a user type is a tuple of its fields.
+                CqlType::Udt { user, .. } if elements.len() > 1 || user.fields.len() == 1 => {
+                    let user = user.clone();
+                    self.tuple(elements, user.fields.iter().map(|field| &field.field_type), name, ty)
                 }
                 // Parentheses around a single term.
                 _ if elements.len() == 1 => self.term(&elements[0], name, ty),
@@ -105,6 +94,10 @@ impl Planner<'_> {
             Term::Hint { ty: hint, term, .. } => {
                 let hinted = self.resolve_type(hint)?;
                 if Arg::of(term).fits(self, &hinted)? == Fit::No {
+                    if name.contains(SELECTION) {
+                        let text = format!("({hint}){}", of_term(term));
+                        return invalid!("Cannot assign value {text} to {text} of type {}", hinted.to_cql());
+                    }
                     return invalid!("Cannot cast value {} to type {hint}", of_term(term));
                 }
                 if !is_assignable(ty, &hinted) {
@@ -114,7 +107,8 @@ impl Planner<'_> {
                         ty.to_cql()
                     );
                 }
-                self.term(term, name, &hinted)
+                // As in Cassandra, the hint decides whether the term fits, and the place what it becomes.
+                self.term(term, name, ty)
             }
             Term::Call { .. } | Term::Cast { .. } | Term::Arithmetic { .. } | Term::Negate { .. } => {
                 let (expr, found) = super::prepare(self, term, Some(ty))?;
@@ -191,6 +185,32 @@ impl Planner<'_> {
             check_markers(what, of, elements.iter())?;
         }
         Expr::Sequence { ty: ty.clone(), elements }.folded()
+    }
+
+    /// Prepares a tuple literal. `components` are the types of the values; the last values may be left out.
+    fn tuple<'t>(
+        &mut self,
+        elements: &[Term],
+        components: impl ExactSizeIterator<Item = &'t CqlType>,
+        name: &str,
+        ty: &CqlType,
+    ) -> Result<Expr, CqlError> {
+        if elements.len() > components.len() {
+            return invalid!(
+                "Invalid tuple literal for {name}: too many elements. Type {} expects {} but got {}",
+                ty.to_cql(),
+                components.len(),
+                elements.len()
+            );
+        }
+        let mut prepared = Vec::with_capacity(elements.len());
+        for (number, (element, component)) in elements.iter().zip(components).enumerate() {
+            let found = self.term(element, &format!("{name}[{number}]"), component);
+            prepared.push(self.or_unfit(found, element, component, |ty| {
+                format!("Invalid tuple literal for {name}: component {number} is not of type {ty}")
+            })?);
+        }
+        Expr::Sequence { ty: ty.clone(), elements: prepared }.folded()
     }
 
     fn user_type(

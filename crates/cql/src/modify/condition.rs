@@ -17,7 +17,7 @@ use super::existing;
 use super::write::RowAt;
 use crate::error::{invalid, undefined_column};
 use crate::restriction::{self, LikePattern};
-use crate::term::{Env, Expr, Planner, Value};
+use crate::term::{Env, Expr, InList, Planner, Value};
 
 /// A prepared IF.
 #[derive(Clone, Debug)]
@@ -243,20 +243,17 @@ impl BoundCondition {
 
     /// Checks whether a batch may have this condition and `other`, which is on the same row.
     pub fn agrees_with(&self, other: &Self) -> Result<(), CqlError> {
+        // The text depends on the order of both, as in Cassandra.
         const MIXED: &str = "Cannot mix IF conditions and IF NOT EXISTS for the same row";
         match (&self.requirement, &other.requirement) {
             (Requirement::Exists, Requirement::NotExists) | (Requirement::NotExists, Requirement::Exists) => {
                 invalid!("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row")
             }
+            (Requirement::Columns(_), Requirement::Exists) => {
+                invalid!("Cannot mix IF conditions and IF EXISTS for the same row")
+            }
             (Requirement::Columns(_), Requirement::NotExists)
-            | (Requirement::NotExists, Requirement::Columns(_)) => {
-                invalid!("{MIXED}")
-            }
-            // Cassandra returns the same error for both.
-            (Requirement::Columns(_), Requirement::Exists)
-            | (Requirement::Exists, Requirement::Columns(_)) => {
-                invalid!("{MIXED}")
-            }
+            | (Requirement::NotExists | Requirement::Exists, Requirement::Columns(_)) => invalid!("{MIXED}"),
             _ => Ok(()),
         }
     }
@@ -368,12 +365,12 @@ impl Comparison {
                 (CompareOp::Eq, values.collect::<Result<_, CqlError>>()?)
             }
             Test::InList(expr) => {
-                let Some(list) = operand(expr, env)? else {
-                    return invalid!("Invalid null list in IN condition");
+                let values = match expr.evaluate_in(env)? {
+                    InList::Values(values) => values,
+                    InList::Null => return invalid!("Invalid null list in IN condition"),
+                    InList::Unset => return invalid!("Invalid 'unset' value in condition"),
                 };
-                let values = CollectionIter::new(&list)?;
-                let values = values.map(|value| Ok(value?.map(<[u8]>::to_vec)));
-                (CompareOp::Eq, values.collect::<Result<_, CqlError>>()?)
+                (CompareOp::Eq, values.into_iter().map(|value| value.map(Cow::into_owned)).collect())
             }
         };
         Ok(Self { column: condition.column.clone(), part, ty, op, values, fault })

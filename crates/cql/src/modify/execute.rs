@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use base::broken;
-use model::{ClusteringRange, Mutation, PartitionRange, Row, TableId};
+use model::{ClusteringRange, Mutation, PartitionKey, PartitionRange, Row, TableId};
 use protocol::{CqlError, Value};
 use reader::{Page, ReadCommand};
 use syntax::BatchKind;
@@ -19,7 +19,7 @@ use super::edit::{CounterNode, EditKind};
 use super::list_path::ListPaths;
 use super::plan::ModifyPlan;
 use super::reply::Reply;
-use super::target::Rows;
+use super::target::{Named, Rows};
 use super::using::Using;
 use super::write::{self, PartitionWrite, RowAt, WriteContext, Writes};
 use super::{index_limits, json};
@@ -129,10 +129,14 @@ fn usual<C: Host>(
     let clock = || coordinator.timestamp_us();
     let paths = ListPaths::new(&clock, &random);
     let env = Env { bound, inputs: &[], now_us: execution.now_us, random: &random };
-    match context(change, env, &paths, execution, || base_us(coordinator, execution, false)) {
-        Ok(context) => write::one_row(change, &context),
-        Err(error) => Some(Err(error)),
-    }
+    let build = || {
+        let timestamp_us = change.using.timestamp_us(&env, || base_us(coordinator, execution, false))?;
+        let key = change.target.partition(&change.schema, &env)?;
+        let rows = change.target.rows(&change.schema, &env)?;
+        let context = context(change, env, &paths, execution, timestamp_us)?;
+        write::one_row(change, key, rows, &context)
+    };
+    Some(build())
 }
 
 /// Returns the timestamp of a write without USING TIMESTAMP. A conditional write never takes the client's
@@ -144,16 +148,17 @@ fn base_us<C: Host>(coordinator: &C, execution: &Execution<'_>, is_conditional: 
     }
 }
 
+/// Evaluates the TTL of a write. The order of the checks is Cassandra's: USING TIMESTAMP of a single
+/// statement, the keys, the rows, the TTL, the values.
 #[inline]
 fn context<'a>(
     change: &Change,
     env: Env<'a>,
     paths: &'a ListPaths<'a>,
     execution: &Execution<'_>,
-    base_us: impl FnOnce() -> i64,
+    timestamp_us: i64,
 ) -> Result<WriteContext<'a>, CqlError> {
     let now_s = execution.now_s();
-    let timestamp_us = change.using.timestamp_us(&env, base_us)?;
     Ok(WriteContext {
         env,
         paths,
@@ -173,61 +178,125 @@ struct Request<'a, C> {
     execution: &'a Execution<'a>,
 }
 
-/// Writes and conditions of a request, with its bound values.
-struct BoundWrites {
-    /// One entry for each partition.
-    writes: Vec<PartitionWrite>,
+/// The conditional changes of a request, with its bound values.
+struct BoundConditional {
     conditions: Vec<BoundCondition>,
-    /// The timestamp drawn for writes without USING TIMESTAMP, in microseconds.
+    /// The write; its mutation is empty if it could not be built.
+    write: PartitionWrite,
+    /// Why the write could not be built. It is an error only if the conditions hold.
+    fault: Option<CqlError>,
+    /// The timestamp drawn for the write, in microseconds.
     drawn_us: Option<i64>,
 }
 
 impl<C: Coordinator> Request<'_, C> {
-    fn writes(&self, is_conditional: bool) -> Result<BoundWrites, CqlError> {
+    /// Builds the writes of changes without conditions, one for each partition. `is_batch` is false for a
+    /// single statement.
+    fn writes(&self, is_batch: bool) -> Result<Vec<PartitionWrite>, CqlError> {
         let random = || self.coordinator.random_u64();
         let clock = || self.coordinator.timestamp_us();
         let paths = ListPaths::new(&clock, &random);
+        let env = |bound| Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
         let mut drawn_us = self.base_us;
+        let mut drawn = || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, false));
+        if let (false, [Part { change, bound }]) = (is_batch, self.parts) {
+            change.using.timestamp_us(&env(bound), || 0)?;
+        }
+        // The keys of all statements are checked first.
+        let keys = self.parts.iter().map(|Part { change, bound }| {
+            let keys = change.target.partitions(&change.schema, &env(bound))?;
+            Ok::<_, CqlError>(keys)
+        });
+        let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
         let mut writes = Writes::default();
-        let mut conditions = Vec::new();
-        for Part { change, bound } in self.parts {
-            let env = Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
-            let at_us =
-                || *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, is_conditional));
-            let mut context = context(change, env, &paths, self.execution, at_us)?;
-            if is_conditional && change.using.timestamp.is_some() {
-                // As in Cassandra, all writes of a conditional batch have the time of the decision.
-                let drawn = || base_us(self.coordinator, self.execution, true);
-                context.timestamp_us = *drawn_us.get_or_insert_with(drawn);
-                context.deletion_us = context.timestamp_us;
+        for (Part { change, bound }, keys) in self.parts.iter().zip(keys) {
+            let rows = change.target.rows(&change.schema, &env(bound))?;
+            if rows.are_none() {
+                continue;
             }
-            if is_conditional && self.parts.len() > 1 {
-                // As in Cassandra, data that a conditional batch writes survives the batch's own deletions of
-                // partitions and ranges, but not its deletions of rows and collections.
-                context.deletion_us -= 1;
-                if let Rows::Keys(keys) = change.target.rows(&change.schema, &env)?
-                    && keys.len() > 1
-                {
-                    let what = if change.verb == Verb::Delete { "deletions" } else { "updates" };
-                    return invalid!(
-                        "IN on the clustering key columns is not supported with conditional {what}"
-                    );
-                }
+            let timestamp_us = change.using.timestamp_us(&env(bound), &mut drawn)?;
+            let context = context(change, env(bound), &paths, self.execution, timestamp_us)?;
+            write::add(change, keys, &rows, &context, &mut writes)?;
+        }
+        Ok(writes.writes)
+    }
+
+    /// Evaluates the keys, rows and conditions of conditional changes, and builds their write.
+    fn bind_conditional(&self) -> Result<BoundConditional, CqlError> {
+        let random = || self.coordinator.random_u64();
+        let env = |bound| Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
+        let mut conditions: Vec<BoundCondition> = Vec::new();
+        let mut targets = Vec::with_capacity(self.parts.len());
+        let mut of_all: Option<(&Change, PartitionKey)> = None;
+        for part @ Part { change, bound } in self.parts {
+            let env = env(bound);
+            let keys = change.target.partitions(&change.schema, &env)?;
+            let is_of_one = match &keys[..] {
+                [this] => of_all.get_or_insert_with(|| (change, this.clone())).1 == *this,
+                _ => false,
+            };
+            if !is_of_one {
+                return invalid!("Batch with conditions cannot span multiple partitions");
             }
-            write::add(change, &context, &mut writes)?;
+            if change.target.has_in().1 {
+                let what = if change.verb == Verb::Delete { "deletions" } else { "updates" };
+                return invalid!("IN on the clustering key columns is not supported with conditional {what}");
+            }
+            let rows = change.target.rows(&change.schema, &env)?;
             if let Some(condition) = &change.condition {
-                let at = match change.target.rows(&change.schema, &env)? {
+                let at = match &rows {
                     _ if condition.is_only_static() => RowAt::Static,
-                    Rows::Keys(mut keys) => keys.pop().map_or(RowAt::Static, RowAt::Key),
-                    Rows::Unnamed | Rows::Ranges(_) => RowAt::Static,
+                    Rows::Keys(keys) if change.named == Named::Keys => {
+                        keys.first().cloned().map_or(RowAt::Static, RowAt::Key)
+                    }
+                    _ => RowAt::Static,
                 };
                 let bound = BoundCondition::bind(condition, at, &env)?;
-                let mut same_row = conditions.iter().filter(|other: &&BoundCondition| other.at == bound.at);
+                let mut same_row = conditions.iter().filter(|other| other.at == bound.at);
                 same_row.try_for_each(|other| other.agrees_with(&bound))?;
                 conditions.push(bound);
             }
+            if !rows.are_none() {
+                targets.push((part, rows));
+            }
         }
-        Ok(BoundWrites { writes: writes.writes, conditions, drawn_us })
+        let Some((first, key)) = of_all else {
+            return invalid!("Batch with conditions cannot span multiple partitions");
+        };
+        let mut drawn_us = self.base_us;
+        let empty =
+            || PartitionWrite { mutation: Mutation::new(first.schema.clone(), key.clone()), edits: vec![] };
+        let (write, fault) = match self.conditional_write(&targets, &key, &mut drawn_us) {
+            Ok(write) => (write.unwrap_or_else(empty), None),
+            Err(fault) => (empty(), Some(fault)),
+        };
+        Ok(BoundConditional { conditions, write, fault, drawn_us })
+    }
+
+    /// Builds the write of conditional changes; `None` if there is nothing to write.
+    fn conditional_write(
+        &self,
+        targets: &[(&Part<'_>, Rows)],
+        key: &PartitionKey,
+        drawn_us: &mut Option<i64>,
+    ) -> Result<Option<PartitionWrite>, CqlError> {
+        let random = || self.coordinator.random_u64();
+        let clock = || self.coordinator.timestamp_us();
+        let paths = ListPaths::new(&clock, &random);
+        let mut writes = Writes::default();
+        // As in Cassandra, all writes of a conditional batch have the time of the decision.
+        let drawn_us = *drawn_us.get_or_insert_with(|| base_us(self.coordinator, self.execution, true));
+        for (Part { change, bound }, rows) in targets {
+            let env = Env { bound, inputs: &[], now_us: self.execution.now_us, random: &random };
+            let mut context = context(change, env, &paths, self.execution, drawn_us)?;
+            if self.parts.len() > 1 {
+                // As in Cassandra, data that a conditional batch writes survives the batch's own deletions of
+                // partitions and ranges, but not its deletions of rows and collections.
+                context.deletion_us -= 1;
+            }
+            write::add(change, [key.clone()], rows, &context, &mut writes)?;
+        }
+        Ok(writes.writes.pop())
     }
 
     fn node(&self) -> CounterNode {
@@ -241,11 +310,11 @@ impl<C: Coordinator> Request<'_, C> {
         batch: Option<BatchKind>,
         warnings: &mut Vec<String>,
     ) -> Result<Outcome, CqlError> {
-        let BoundWrites { mut writes, .. } = self.writes(false)?;
+        let mut writes = self.writes(batch.is_some())?;
         let node = self.node();
         for write in &mut writes {
             if !write.edits.is_empty() && !counts(write) {
-                let page = self.coordinator.read(read_for(write, &[], self.execution.now_s())).await?;
+                let page = self.coordinator.read(read_for(write, &[], 1, self.execution.now_s())).await?;
                 for edit in std::mem::take(&mut write.edits) {
                     edit.resolve(&mut write.mutation, &page, node)?;
                 }
@@ -264,7 +333,7 @@ impl<C: Coordinator> Request<'_, C> {
         let mut mutations = Vec::with_capacity(writes.len());
         for write in writes {
             if counts(&write) {
-                let command = read_for(&write, &[], self.execution.now_s());
+                let command = read_for(&write, &[], 1, self.execution.now_s());
                 let decide: Decide = Box::new(move |page, _| resolve(write, page, node));
                 self.coordinator.read_modify_write(command, decide).await?;
             } else {
@@ -281,18 +350,18 @@ impl<C: Coordinator> Request<'_, C> {
     }
 
     async fn conditionally(&self, reply: &Reply) -> Result<Outcome, CqlError> {
-        let BoundWrites { mut writes, conditions, drawn_us } = self.writes(true)?;
-        let (Some(write), true) = (writes.pop(), writes.is_empty()) else {
-            return invalid!("Batch with conditions cannot span multiple partitions");
-        };
+        let BoundConditional { conditions, write, fault, drawn_us } = self.bind_conditional()?;
         let node = self.node();
         let schema = write.mutation.schema.clone();
         let conditions: Arc<[BoundCondition]> = conditions.into();
-        let command = read_for(&write, &conditions, self.execution.now_s());
+        let command = read_for(&write, &conditions, reply.first_rows(), self.execution.now_s());
         let decide: Decide = {
             let (schema, conditions) = (schema.clone(), conditions.clone());
             Box::new(move |page, locked_us| {
                 if condition::all_hold(&conditions, &schema, page)? {
+                    if let Some(fault) = fault {
+                        return Err(fault);
+                    }
                     let mut decided = resolve(write, page, node)?;
                     for mutation in decided.iter_mut().flatten() {
                         make_youngest(mutation, drawn_us, page, locked_us);
@@ -344,9 +413,14 @@ fn resolve(
 }
 
 /// Builds the read of all rows that a write's edits and conditions need, in one page. If they need no row,
-/// the command reads the static row and at most one row, so that a partition without static columns can be
-/// distinguished from a missing one.
-fn read_for(write: &PartitionWrite, conditions: &[BoundCondition], now_s: u32) -> ReadCommand {
+/// the command reads the static row and at most `first_rows` rows, so that a partition without static columns
+/// can be distinguished from a missing one.
+fn read_for(
+    write: &PartitionWrite,
+    conditions: &[BoundCondition],
+    first_rows: u64,
+    now_s: u32,
+) -> ReadCommand {
     let Mutation { schema, key, .. } = &write.mutation;
     let table: TableId = schema.id;
     let mut command = ReadCommand::new(table, PartitionRange::Key(key.clone()));
@@ -363,7 +437,7 @@ fn read_for(write: &PartitionWrite, conditions: &[BoundCondition], now_s: u32) -
     rows.sort_by(|a, b| schema.compare_keys(a, b));
     rows.dedup_by(|a, b| schema.compare_keys(a, b).is_eq());
     if rows.is_empty() {
-        command.limit_rows = 1;
+        command.limit_rows = first_rows;
     } else {
         command.ranges = rows.into_iter().map(|key| ClusteringRange::of_prefix(key.clone())).collect();
     }

@@ -93,13 +93,14 @@ pub fn set_to(column: &Column, expr: Expr) -> OperationKind {
 /// # Errors
 /// The column is a counter, or the term is not a value of the column's type.
 pub fn value(planner: &mut Planner<'_>, column: &Column, value: &Term) -> Result<Expr, CqlError> {
+    let expr = planner.term(value, &column.name, &column.ty)?;
     if column.ty.is_counter() {
         return invalid!(
             "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
             column.name
         );
     }
-    planner.term(value, &column.name, &column.ty)
+    Ok(expr)
 }
 
 /// Prepares one assignment of SET. `column` is the column that the assignment names. An assignment that

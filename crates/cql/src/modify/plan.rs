@@ -41,6 +41,7 @@ pub fn prepare(
     let schema = table_of(catalog, keyspace, table_name(modification))?;
     let mut planner = Planner::new(catalog, &schema.keyspace, &schema.name, markers);
     let change = change(&mut planner, keyspace, modification)?;
+    check_no_view(&change)?;
     Ok(ModifyPlan {
         reply: change.condition.as_ref().map(|_| Reply::new(&[&change], false)),
         partition_key_markers: planner.markers.of_partition_key(&change.schema),
@@ -72,6 +73,7 @@ pub fn prepare_batch(
         changes.map(|each| change(&mut planner, keyspace, each)).collect::<Result<_, _>>()?;
     let all: Vec<&Change> = changes.iter().collect();
     batch::check(statement.kind, &all, &using)?;
+    all.iter().try_for_each(|change| check_no_view(change))?;
     let is_conditional = changes.iter().any(|change| change.condition.is_some());
     let is_of_one_table = all.windows(2).all(|pair| pair[0].schema.id == pair[1].schema.id);
     Ok(ModifyPlan {
@@ -87,6 +89,14 @@ pub fn prepare_batch(
     })
 }
 
+/// As in Cassandra, all other rules are checked before.
+fn check_no_view(change: &Change) -> Result<(), CqlError> {
+    if change.schema.view.is_some() {
+        return invalid!("Cannot directly modify a materialized view");
+    }
+    Ok(())
+}
+
 fn change(
     planner: &mut Planner<'_>,
     keyspace: Option<&str>,
@@ -94,9 +104,6 @@ fn change(
 ) -> Result<Change, CqlError> {
     let schema = table_of(planner.catalog, keyspace, table_name(modification))?;
     (planner.keyspace, planner.table) = (schema.keyspace.as_str().into(), schema.name.as_str().into());
-    if schema.view.is_some() {
-        return invalid!("Cannot directly modify a materialized view");
-    }
     match modification {
         Modification::Insert(insert) => Change::insert(planner, schema, insert),
         Modification::Update(update) => Change::update(planner, schema, update),

@@ -79,7 +79,10 @@ impl Reply {
         }
         let is_in_condition =
             |column: &Column| conditions().any(|it| it.columns().iter().any(|it| it.column.id == column.id));
-        let writes_static = changes.iter().any(|change| !change.static_ops.is_empty());
+        // As in Cassandra, the unconditional statements of a batch count for rows, but not for static
+        // columns.
+        let mut conditional = changes.iter().filter(|change| change.condition.is_some());
+        let writes_static = conditional.any(|change| !change.static_ops.is_empty());
         let writes_rows = schema.clustering.is_empty() || changes.iter().any(|it| it.named != Named::Nothing);
         let is_read = |column: &Column| {
             let is_written = if column.kind == ColumnKind::Static { writes_static } else { writes_rows };
@@ -112,6 +115,13 @@ impl Reply {
             static_read,
             reads_rows: writes_rows,
         }
+    }
+
+    /// Number of rows to read for conditions that need no row. The answer shows the first visible row. If
+    /// rows without row liveness are not visible, it is searched among the first hundred: a table has such
+    /// rows if it is written by UPDATE, and then they are all alike as a rule.
+    pub fn first_rows(&self) -> u64 {
+        if self.reads_rows { 1 } else { 100 }
     }
 
     /// Builds the row of an applied write.

@@ -40,6 +40,17 @@ pub enum Rows {
     Ranges(SmallVec<[ClusteringRange; 1]>),
 }
 
+impl Rows {
+    /// Whether the statement names rows, but no row at all: an empty IN, or slices that select nothing.
+    pub fn are_none(&self) -> bool {
+        match self {
+            Self::Unnamed => false,
+            Self::Keys(keys) => keys.is_empty(),
+            Self::Ranges(ranges) => ranges.is_empty(),
+        }
+    }
+}
+
 impl Target {
     /// Returns how the statement identifies the rows of a table with this schema.
     pub fn named(&self, schema: &TableSchema) -> Named {
@@ -90,10 +101,14 @@ impl Target {
     ) -> Result<SmallVec<[PartitionKey; 1]>, CqlError> {
         match self {
             Self::Values { .. } => Ok(SmallVec::from_elem(self.partition(schema, env)?, 1)),
-            Self::Where(restrictions) => match restrictions.partitions(env)? {
-                Partitions::Keys(keys) => Ok(keys),
-                Partitions::Range(_) => invalid!("a write names its partitions"),
-            },
+            Self::Where(restrictions) => {
+                let partitions = restrictions.partitions(env)?;
+                partitions.check_not_empty()?;
+                match partitions {
+                    Partitions::Keys(keys) => Ok(keys),
+                    Partitions::Range(_) => invalid!("a write names its partitions"),
+                }
+            }
         }
     }
 

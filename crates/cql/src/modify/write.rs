@@ -121,35 +121,37 @@ impl WriteContext<'_> {
     }
 }
 
-/// Builds the mutation in the usual case: the change writes one row with a complete key and reads nothing.
-/// `None` for any other change.
+/// Builds the mutation in the usual case: [`Change::is_one_row`].
 #[inline]
-pub fn one_row(change: &Change, context: &WriteContext<'_>) -> Option<Result<Mutation, CqlError>> {
-    if !change.is_one_row {
-        return None;
+pub fn one_row(
+    change: &Change,
+    key: PartitionKey,
+    rows: Rows,
+    context: &WriteContext<'_>,
+) -> Result<Mutation, CqlError> {
+    let schema = &change.schema;
+    let mut mutation = Mutation::new(schema.clone(), key);
+    let Rows::Keys(keys) = rows else { return Ok(mutation) };
+    let mut row = row_of(change, &change.row_ops, context, |_, _| Ok(()))?;
+    if change.has_liveness() {
+        row.liveness = context.liveness();
     }
-    let (schema, env) = (&change.schema, &context.env);
-    let build = || {
-        let mut mutation = Mutation::new(schema.clone(), change.target.partition(schema, env)?);
-        let Rows::Keys(keys) = change.target.rows(schema, env)? else { return Ok(mutation) };
-        let mut row = row_of(change, &change.row_ops, context, |_, _| Ok(()))?;
-        if change.has_liveness() {
-            row.liveness = context.liveness();
-        }
-        if let (Some(key), false) = (keys.into_iter().next(), row.is_empty()) {
-            mutation.partition.push_row(schema, ClusteringRow { key, row });
-        }
-        Ok(mutation)
-    };
-    Some(build())
+    if let (Some(key), false) = (keys.into_iter().next(), row.is_empty()) {
+        mutation.partition.push_row(schema, ClusteringRow { key, row });
+    }
+    Ok(mutation)
 }
 
 /// Adds the writes of a change to `writes`, one for each partition.
-pub fn add(change: &Change, context: &WriteContext<'_>, writes: &mut Writes) -> Result<(), CqlError> {
-    let schema = &*change.schema;
-    let rows = change.target.rows(schema, &context.env)?;
-    for key in change.target.partitions(schema, &context.env)? {
-        partition(change, &rows, context, writes.of(&change.schema, key))?;
+pub fn add(
+    change: &Change,
+    keys: impl IntoIterator<Item = PartitionKey>,
+    rows: &Rows,
+    context: &WriteContext<'_>,
+    writes: &mut Writes,
+) -> Result<(), CqlError> {
+    for key in keys {
+        partition(change, rows, context, writes.of(&change.schema, key))?;
     }
     Ok(())
 }

@@ -27,6 +27,15 @@ pub struct Filters {
     restrictions: Vec<Restriction>,
     /// The change of texts before each restriction compares them.
     analyses: Vec<TermAnalysis>,
+    checked: CheckedValues,
+}
+
+/// Restrictions that filter no row, but whose values must be neither null nor unset.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CheckedValues {
+    pub restrictions: Vec<Restriction>,
+    /// Number of filters whose values are evaluated before.
+    pub before_filter: usize,
 }
 
 /// Filters with the values of an execution.
@@ -58,11 +67,15 @@ enum BoundTest<'a> {
 
 impl Filters {
     /// `indexed` decides how the restrictions that indexes answer compare texts.
-    pub(super) fn new(restrictions: Vec<Restriction>, indexed: Option<&IndexedRestrictions>) -> Self {
+    pub(super) fn new(
+        restrictions: Vec<Restriction>,
+        checked: CheckedValues,
+        indexed: Option<&IndexedRestrictions>,
+    ) -> Self {
         let analysis =
             |one: &Restriction| indexed.map_or(TermAnalysis::NONE, |indexed| indexed.analysis(one));
         let analyses = restrictions.iter().map(analysis).collect();
-        Self { restrictions, analyses }
+        Self { restrictions, analyses, checked }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -79,50 +92,67 @@ impl Filters {
     /// # Errors
     /// A value is null, unset or not valid for its column's type.
     pub fn bind<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<BoundFilters<'a>, CqlError> {
-        let bind = |(restriction, analysis): (&'a Restriction, &TermAnalysis)| {
-            let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
-            let is_counter = restriction.columns[0].ty(schema).is_counter();
-            let supported = |expr: &'a Expr, what: &str, name: &str| match expr.evaluate(env)? {
-                Value::Null if is_counter => invalid!("Invalid null value for counter increment/decrement"),
-                _ => supported(expr, env, what, name),
-            };
-            let one = |expr| supported(expr, "value", names[0]);
-            let each = |terms: &'a Terms| match terms {
-                Terms::Each(exprs) => {
-                    exprs.iter().zip(&names).map(|(expr, name)| supported(expr, "value", name)).collect()
-                }
-                terms => terms.evaluate(env, &names),
-            };
-            let test = match &restriction.test {
-                Test::Eq(terms) => BoundTest::Eq(each(terms)?),
-                // A null among the values matches no row, so it is dropped.
-                Test::In(terms) => BoundTest::In(terms.or_null(env, &names)?.into_iter().flatten().collect()),
-                Test::Slice(slice) => {
-                    let end = |bound: &'a Option<super::terms::Bound>| {
-                        let evaluate = |bound: &'a super::terms::Bound| {
-                            let values = each(&bound.terms)?;
-                            Ok::<_, CqlError>((values, bound.inclusive))
-                        };
-                        bound.as_ref().map(evaluate).transpose()
-                    };
-                    BoundTest::Slice { start: end(&slice.start)?, end: end(&slice.end)? }
-                }
-                Test::Contains(expr) => BoundTest::Contains(one(expr)?),
-                Test::ContainsKey(expr) => BoundTest::ContainsKey(one(expr)?),
-                Test::Like(expr) => BoundTest::Like(LikePattern::new(&one(expr)?)?),
-                Test::Entry { key, value } => BoundTest::Entry {
-                    key: supported(key, "map key", names[0])?,
-                    value: supported(value, "map value", names[0])?,
-                },
-            };
-            let types: Vec<CqlType> =
-                restriction.columns.iter().map(|column| column.ty(schema).clone()).collect();
-            let test = if analysis.is_none() { test } else { test.analysed(&types[0], *analysis) };
-            Ok(BoundFilter { columns: restriction.columns.clone(), types, test, analysis: *analysis })
-        };
-        let filters = self.restrictions.iter().zip(&self.analyses).map(bind);
-        Ok(BoundFilters { filters: filters.collect::<Result<_, CqlError>>()? })
+        let mut filters = Vec::with_capacity(self.restrictions.len());
+        for (at, (restriction, analysis)) in self.restrictions.iter().zip(&self.analyses).enumerate() {
+            if at == self.checked.before_filter {
+                self.checked.check(schema, env)?;
+            }
+            filters.push(bind(restriction, *analysis, schema, env)?);
+        }
+        if self.restrictions.len() <= self.checked.before_filter {
+            self.checked.check(schema, env)?;
+        }
+        Ok(BoundFilters { filters })
     }
+}
+
+impl CheckedValues {
+    fn check(&self, schema: &TableSchema, env: &Env<'_>) -> Result<(), CqlError> {
+        self.restrictions.iter().try_for_each(|one| bind(one, TermAnalysis::NONE, schema, env).map(|_| ()))
+    }
+}
+
+fn bind<'a>(
+    restriction: &'a Restriction,
+    analysis: TermAnalysis,
+    schema: &TableSchema,
+    env: &Env<'a>,
+) -> Result<BoundFilter<'a>, CqlError> {
+    let names: Vec<&str> = restriction.columns.iter().map(|column| column.name(schema)).collect();
+    let supported = |expr: &'a Expr, what: &str, name: &str| supported(expr, env, what, name);
+    let one = |expr| supported(expr, "value", names[0]);
+    let each = |terms: &'a Terms| match terms {
+        Terms::Each(exprs) => {
+            exprs.iter().zip(&names).map(|(expr, name)| supported(expr, "value", name)).collect()
+        }
+        terms => terms
+            .each(env, &names, |name| CqlError::Invalid(format!("Unsupported null value for column {name}"))),
+    };
+    let test = match &restriction.test {
+        Test::Eq(terms) => BoundTest::Eq(each(terms)?),
+        // A null among the values matches no row, so it is dropped.
+        Test::In(terms) => BoundTest::In(terms.or_null(env, &names)?.into_iter().flatten().collect()),
+        Test::Slice(slice) => {
+            let end = |bound: &'a Option<super::terms::Bound>| {
+                let evaluate = |bound: &'a super::terms::Bound| {
+                    let values = each(&bound.terms)?;
+                    Ok::<_, CqlError>((values, bound.inclusive))
+                };
+                bound.as_ref().map(evaluate).transpose()
+            };
+            BoundTest::Slice { start: end(&slice.start)?, end: end(&slice.end)? }
+        }
+        Test::Contains(expr) => BoundTest::Contains(one(expr)?),
+        Test::ContainsKey(expr) => BoundTest::ContainsKey(one(expr)?),
+        Test::Like(expr) => BoundTest::Like(LikePattern::new(&one(expr)?)?),
+        Test::Entry { key, value } => BoundTest::Entry {
+            key: supported(key, "map key", names[0])?,
+            value: supported(value, "map value", names[0])?,
+        },
+    };
+    let types: Vec<CqlType> = restriction.columns.iter().map(|column| column.ty(schema).clone()).collect();
+    let test = if analysis.is_none() { test } else { test.analysed(&types[0], analysis) };
+    Ok(BoundFilter { columns: restriction.columns.clone(), types, test, analysis })
 }
 
 /// Returns the value of a term that must be neither null nor unset. `what` and `name` describe the value and

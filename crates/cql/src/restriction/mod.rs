@@ -36,6 +36,7 @@ use smallvec::SmallVec;
 
 pub use clustering::ClusteringRestriction;
 pub use column::ColumnRef;
+use filter::CheckedValues;
 pub use filter::{BoundFilters, Filters, contains, contains_key};
 pub use like::LikePattern;
 pub use partition::{PartitionRestriction, Partitions};
@@ -90,6 +91,8 @@ pub struct Restrictions {
     pub filters: Filters,
     /// The statement uses secondary indexes, at least one of which answers a restriction.
     indexed: Option<IndexedRestrictions>,
+    /// Whether Cassandra uses an index, also if it answers none of the restrictions that are tested.
+    excludes_order: bool,
     /// Whether there are restrictions that neither keys, ranges of rows nor one group of indexes test.
     filters_rows: bool,
     needs_filtering: bool,
@@ -145,7 +148,7 @@ impl Restrictions {
             }
         }
         if rules.statement != StatementKind::Select {
-            check_modification(schema, rules, &partition, &filters, token.is_some())?;
+            check_modification(schema, rules, &partition, token.is_some())?;
         }
         let is_select = rules.statement == StatementKind::Select;
         let with_token = token.is_some();
@@ -200,11 +203,19 @@ impl Restrictions {
             }
         }
         uses_index |= has_index && !rest.is_empty() || has_clustering_index && is_key_range;
+        // As in Cassandra, the values of ranges that an index answers, too, are checked as those of filters.
+        let mut checked = CheckedValues { before_filter: filters.len(), restrictions: vec![] };
         if uses_index || !rest.is_empty() {
             tested.extend(ranges.iter().chain(&rest).cloned());
+            let is_answered = |one: &&Restriction| indexes.answer(schema, one);
+            checked.restrictions.extend(ranges.iter().filter(is_answered).cloned());
         }
         filters.extend(rest);
-        if !others.is_empty() && !has_index && !rules.allow_filtering {
+        let outside_key: Vec<&str> = match is_select {
+            true => vec![],
+            false => others.iter().map(|other| other.columns[0].name(schema)).collect(),
+        };
+        if is_select && !others.is_empty() && !has_index && !rules.allow_filtering {
             return invalid!("{NEEDS_FILTERING}");
         }
         uses_index |= has_index && !others.is_empty();
@@ -249,7 +260,10 @@ impl Restrictions {
                 .collect();
             return invalid!("Some clustering keys are missing: {}", missing.join(", "));
         }
-        let filters = Filters::new(filters, indexed.as_ref());
+        if !outside_key.is_empty() {
+            return invalid!("Non PRIMARY KEY columns found in where clause: {} ", outside_key.join(", "));
+        }
+        let filters = Filters::new(filters, checked, indexed.as_ref());
         let filters_rows = is_key_range && tested.is_empty() && is_sliced
             || !others.is_empty() && indexes.need_filtering(schema, &others);
         let needs_filtering = needs_filtering && !rules.allow_filtering;
@@ -259,6 +273,7 @@ impl Restrictions {
             clustering,
             filters,
             indexed,
+            excludes_order: uses_index,
             filters_rows,
             needs_filtering,
             names_partial_keys,
@@ -281,6 +296,11 @@ impl Restrictions {
         self.filters_rows
     }
 
+    /// Whether ORDER BY is refused, because Cassandra would use a secondary index.
+    pub fn excludes_order(&self) -> bool {
+        self.excludes_order
+    }
+
     /// Whether the statement uses a secondary index.
     pub fn uses_index(&self) -> bool {
         self.indexed.is_some()
@@ -297,7 +317,7 @@ impl Restrictions {
         }
     }
 
-    /// Returns the selected partitions.
+    /// Returns the selected partitions. One of the keys may be empty: [`Partitions::check_not_empty`].
     ///
     /// # Errors
     /// A value is null or unset, or does not form a valid key.
@@ -342,12 +362,11 @@ impl Restrictions {
     }
 }
 
-/// Checks that a modification restricts all partition key columns and no columns outside the primary key.
+/// Checks that a modification restricts all partition key columns.
 fn check_modification(
     schema: &TableSchema,
     rules: Rules,
     partition: &[Restriction],
-    filters: &[Restriction],
     has_token: bool,
 ) -> Result<(), CqlError> {
     let statement = rules.statement.name();
@@ -368,10 +387,6 @@ fn check_modification(
         return invalid!(
             "Only EQ and IN relation are supported on the partition key (unless you use the token() function) for {statement} statements"
         );
-    }
-    if !filters.is_empty() {
-        let names: Vec<&str> = filters.iter().map(|filter| filter.columns[0].name(schema)).collect();
-        return invalid!("Non PRIMARY KEY columns found in where clause: {} ", names.join(", "));
     }
     Ok(())
 }

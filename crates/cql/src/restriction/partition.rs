@@ -8,7 +8,7 @@ use super::IN_PRODUCT_MAX;
 use super::relation::Test;
 use super::terms::{Bound, Bytes, Terms, required};
 use crate::error::invalid;
-use crate::key::partition_key;
+use crate::key::{check_not_empty, maybe_empty_partition_key};
 use crate::term::{Env, Value};
 
 /// The restrictions of the partition key.
@@ -26,6 +26,17 @@ pub enum Partitions {
     /// Keys without duplicates, in the order of the key columns' values; may be empty.
     Keys(SmallVec<[PartitionKey; 1]>),
     Range(PartitionRange),
+}
+
+impl Partitions {
+    /// # Errors
+    /// One of the keys is empty.
+    pub fn check_not_empty(&self) -> Result<(), CqlError> {
+        match self {
+            Self::Keys(keys) => keys.iter().try_for_each(check_not_empty),
+            Self::Range(_) => Ok(()),
+        }
+    }
 }
 
 impl PartitionRestriction {
@@ -70,6 +81,13 @@ impl PartitionRestriction {
     /// A value is null or unset, or the values do not form a key: see [`partition_key`].
     #[inline]
     pub fn key<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<PartitionKey, CqlError> {
+        let key = self.single_key(schema, env)?;
+        check_not_empty(&key)?;
+        Ok(key)
+    }
+
+    #[inline]
+    fn single_key<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<PartitionKey, CqlError> {
         let mut values: SmallVec<[Bytes<'a>; 4]> = SmallVec::with_capacity(self.keys.len());
         for (test, column) in self.keys.iter().zip(&schema.partition_key) {
             match test {
@@ -79,31 +97,27 @@ impl PartitionRestriction {
                 _ => unreachable!("a single partition is one by equalities"),
             }
         }
-        partition_key(schema, &values)
+        maybe_empty_partition_key(schema, &values)
     }
 
-    /// Returns the selected partitions.
+    /// Returns the selected partitions. One of the keys may be empty: the caller checks that.
     ///
     /// # Errors
     /// A value is null or unset, the values do not form a key, or there are more than [`IN_PRODUCT_MAX`]
     /// keys.
     pub fn partitions<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<Partitions, CqlError> {
-        let range = self.token.as_ref().map(|test| token_range(test, env)).transpose()?;
+        let ends = self.token.as_ref().map(|test| token_ends(test, env)).transpose()?;
         if self.keys.is_empty() {
-            return Ok(match range {
-                None => Partitions::Range(PartitionRange::all()),
-                Some(Some(range)) => Partitions::Range(range),
-                Some(None) => Partitions::Keys(SmallVec::new()),
-            });
+            let Some((start, end)) = ends else { return Ok(Partitions::Range(PartitionRange::all())) };
+            let range = token_range(start, end);
+            return Ok(range.map_or_else(|| Partitions::Keys(SmallVec::new()), Partitions::Range));
         }
         let mut keys: SmallVec<[PartitionKey; 1]> = match self.is_in {
             true => self.product(schema, env)?.into(),
-            false => SmallVec::from_iter([self.key(schema, env)?]),
+            false => SmallVec::from_iter([self.single_key(schema, env)?]),
         };
-        match range {
-            None => {}
-            Some(None) => keys.clear(),
-            Some(Some(range)) => keys.retain(|key| range.contains(key)),
+        if let Some((start, end)) = ends {
+            keys.retain(|key| is_between(key.token(), start, end));
         }
         Ok(Partitions::Keys(keys))
     }
@@ -138,14 +152,15 @@ impl PartitionRestriction {
                 })
                 .collect();
         }
-        combinations.iter().map(|values| partition_key(schema, values)).collect()
+        combinations.iter().map(|values| maybe_empty_partition_key(schema, values)).collect()
     }
 }
 
-/// Returns the range of a token restriction; `None` if it contains no token. As in Cassandra and ScyllaDB,
-/// the smallest token also stands for the end of the ring. No partition comes before the smallest token, so
-/// as an upper bound it means no bound.
-fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRange>, CqlError> {
+/// An end of a token restriction: the token, and whether the end is inclusive.
+type TokenEnd = Option<(i64, bool)>;
+
+/// Evaluates a token restriction: its start and its end.
+fn token_ends<'a>(test: &'a Test, env: &Env<'a>) -> Result<(TokenEnd, TokenEnd), CqlError> {
     let token = |terms: &'a Terms| -> Result<i64, CqlError> {
         if let Terms::Each(each) = terms
             && let [term] = &each[..]
@@ -159,7 +174,7 @@ fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRang
             Err(_) => invalid!("Invalid empty value for the partition key token"),
         }
     };
-    let (start, end) = match test {
+    Ok(match test {
         Test::Eq(terms) => {
             let at = token(terms)?;
             (Some((at, true)), Some((at, true)))
@@ -172,12 +187,30 @@ fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRang
             (bound(&slice.start)?, bound(&slice.end)?)
         }
         _ => unreachable!("tokens are compared"),
-    };
+    })
+}
+
+/// Whether a token is between both ends. As in Cassandra, a restriction of given keys wraps around: with a
+/// start above its end it selects the tokens outside. The smallest token as an upper bound is no bound.
+fn is_between(token: i64, start: TokenEnd, end: TokenEnd) -> bool {
+    let end = end.filter(|(token, _)| *token != i64::MIN);
+    let above = start.is_none_or(|(start, inclusive)| token > start || inclusive && token == start);
+    let below = end.is_none_or(|(end, inclusive)| token < end || inclusive && token == end);
+    match (start, end) {
+        (Some((start, _)), Some((end, _))) if start > end => above || below,
+        _ => above && below,
+    }
+}
+
+/// Returns the range between both ends; `None` if it contains no token. As in Cassandra and ScyllaDB, the
+/// smallest token also stands for the end of the ring. No partition comes before the smallest token, so as an
+/// upper bound it means no bound.
+fn token_range(start: TokenEnd, end: TokenEnd) -> Option<PartitionRange> {
     let end = end.filter(|(token, _)| *token != i64::MIN);
     if let (Some((first, with_first)), Some((last, with_last))) = (start, end)
         && (first > last || (first == last && !(with_first && with_last)))
     {
-        return Ok(None);
+        return None;
     }
     let start = match start {
         None => RingPosition::BeforeToken(i64::MIN),
@@ -189,5 +222,5 @@ fn token_range<'a>(test: &'a Test, env: &Env<'a>) -> Result<Option<PartitionRang
         Some((token, true)) => RingPosition::AfterToken(token),
         Some((token, false)) => RingPosition::BeforeToken(token),
     };
-    Ok(Some(PartitionRange::Between { start, end }))
+    Some(PartitionRange::Between { start, end })
 }

@@ -447,10 +447,11 @@ fn check_token_columns(schema: &TableSchema, idents: &[Ident]) -> Result<(), Cql
             "The token() function must be applied to all partition key components or none of them"
         );
     }
-    if let Some(other) = given.iter().find(|column| !expected.contains(column)) {
-        return invalid!(
-            "The token() function is only supported on the partition key, found {other} among the arguments"
-        );
+    if (1..given.len()).any(|at| given[..at].contains(&given[at])) {
+        return invalid!("The token() function contains duplicate partition key components");
+    }
+    if given.iter().any(|column| !expected.contains(column)) {
+        return invalid!("The token() function must contains only partition key components");
     }
     if given != expected {
         return invalid!(
@@ -468,6 +469,7 @@ fn tuple(
     columns: &[ColumnRef],
     value: &Term,
 ) -> Result<Terms, CqlError> {
+    let ty = tuple_type(columns.iter().map(|column| column.ty(schema)));
     if let Term::Tuple { elements, .. } = value {
         if elements.len() != columns.len() {
             return invalid!(
@@ -481,9 +483,10 @@ fn tuple(
             .iter()
             .zip(columns)
             .map(|(element, column)| planner.term(element, column.name(schema), column.ty(schema)));
-        return Ok(Terms::Each(terms.collect::<Result<_, _>>()?));
+        let elements = terms.collect::<Result<_, _>>()?;
+        let tuple = Expr::Sequence { ty, elements }.folded()?;
+        return Ok(Terms::Tuple { tuple, columns: columns.len() });
     }
-    let ty = tuple_type(columns.iter().map(|column| column.ty(schema)));
     let name = format!("({})", names(schema, columns).join(","));
     Ok(Terms::Tuple { tuple: planner.term(value, &name, &ty)?, columns: columns.len() })
 }
@@ -519,8 +522,7 @@ fn in_test(
         }
         InValues::Marker(marker) => {
             let list = planner.marker(marker, &format!("in({name})"), &CqlType::list(ty.freeze()));
-            let empty_is_null = !matches!(ty, CqlType::Ascii | CqlType::Text | CqlType::Blob);
-            Ok(Test::In(InTerms::Values { list, empty_is_null }))
+            Ok(Test::In(InTerms::Values(list)))
         }
     }
 }

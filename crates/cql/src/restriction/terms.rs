@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use model::types::{CollectionIter, CqlType, TupleIter};
+use model::types::{CqlType, TupleIter};
 use protocol::CqlError;
 
 use crate::error::invalid;
-use crate::term::{Env, Expr, Value};
+use crate::term::{Env, Expr, InList, Value};
 
 /// A serialized value of an execution.
 pub type Bytes<'a> = Cow<'a, [u8]>;
@@ -16,7 +16,7 @@ pub type Bytes<'a> = Cow<'a, [u8]>;
 pub enum Terms {
     /// One term for each column.
     Each(Vec<Expr>),
-    /// A bind marker for a tuple of all columns.
+    /// A tuple of all columns, or a bind marker for one.
     Tuple { tuple: Expr, columns: usize },
 }
 
@@ -25,11 +25,7 @@ pub enum Terms {
 pub enum InTerms {
     List(Vec<Terms>),
     /// A bind marker for a list of values.
-    Values {
-        list: Expr,
-        /// Whether an empty value is null, for types whose values are never empty.
-        empty_is_null: bool,
-    },
+    Values(Expr),
     /// A bind marker for a list of tuples.
     Tuples(Expr),
 }
@@ -78,28 +74,47 @@ impl Terms {
         self.evaluate(env, names).map(Some)
     }
 
-    /// As [`Self::evaluate`] of an equality or IN, which has another text for a null among several values.
-    pub fn evaluate_fixed<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
-        let Self::Each(terms) = self else { return self.evaluate(env, names) };
-        for (term, name) in terms.iter().zip(names).filter(|_| terms.len() > 1) {
-            if matches!(term.evaluate(env)?, Value::Null) {
-                return invalid!("Invalid null value for column {name}");
+    /// Returns the values, one for each column. `names` are the names of the columns. `null` makes the error
+    /// for a null of the column with this name.
+    pub fn each<'a>(
+        &'a self,
+        env: &Env<'a>,
+        names: &[&str],
+        null: impl Fn(&str) -> CqlError,
+    ) -> Result<Vec<Bytes<'a>>, CqlError> {
+        let bytes = match self {
+            Self::Each(terms) => {
+                let each = terms.iter().zip(names).map(|(term, name)| match term.evaluate(env)? {
+                    Value::Bytes(bytes) => Ok(bytes),
+                    Value::Null => Err(null(name)),
+                    Value::Unset => invalid!("Invalid unset value for column {name}"),
+                });
+                return each.collect();
             }
+            Self::Tuple { tuple, .. } => match tuple.evaluate(env)? {
+                Value::Bytes(bytes) => bytes,
+                Value::Null => return Err(null(&together(names))),
+                Value::Unset => return invalid!("Invalid unset value for tuple ({})", names.join(",")),
+            },
+        };
+        let fields = split_tuple(&bytes, names.len())?;
+        fields.into_iter().zip(names).map(|(field, name)| field.ok_or_else(|| null(name))).collect()
+    }
+
+    /// As [`Self::evaluate`] of an equality, which has another text for a null among the values of a tuple.
+    pub fn evaluate_fixed<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
+        match self {
+            Self::Each(_) => self.evaluate(env, names),
+            Self::Tuple { .. } => self
+                .each(env, names, |name| CqlError::Invalid(format!("Invalid null value for column {name}"))),
         }
-        self.evaluate(env, names)
     }
 
     /// Returns the values, one for each column. `names` are the names of the columns.
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
-        match self {
-            Self::Each(terms) => {
-                terms.iter().zip(names).map(|(term, name)| required(term, env, name)).collect()
-            }
-            Self::Tuple { tuple, .. } => {
-                let bytes = required(tuple, env, &together(names))?;
-                split_tuple(&bytes, names)
-            }
-        }
+        self.each(env, names, |name| {
+            CqlError::Invalid(format!("Invalid null value in condition for column {name}"))
+        })
     }
 }
 
@@ -107,21 +122,14 @@ impl InTerms {
     /// Returns the values in the list, each with one value for each column. `names` are the names of the
     /// columns.
     pub fn evaluate<'a>(&'a self, env: &Env<'a>, names: &[&str]) -> Result<Vec<Vec<Bytes<'a>>>, CqlError> {
+        let null_of_several = || {
+            CqlError::Invalid(format!("Invalid null value in condition for columns: [{}]", names.join(", ")))
+        };
         match self {
             Self::List(list) => {
                 // A single alternative is an equality for Cassandra.
                 let each = list.iter().map(|terms| match terms {
-                    Terms::Each(several) if several.len() > 1 && list.len() > 1 => {
-                        for term in several {
-                            if matches!(term.evaluate(env)?, Value::Null) {
-                                return invalid!(
-                                    "Invalid null value in condition for columns: [{}]",
-                                    names.join(", ")
-                                );
-                            }
-                        }
-                        terms.evaluate(env, names)
-                    }
+                    Terms::Tuple { .. } if list.len() > 1 => terms.each(env, names, |_| null_of_several()),
                     terms => terms.evaluate_fixed(env, names),
                 });
                 each.collect()
@@ -134,17 +142,21 @@ impl InTerms {
                 each.collect()
             }
             Self::Tuples(list) => {
-                let element = |tuple: Option<&[u8]>| match tuple {
-                    Some(tuple) => split_tuple(tuple, names),
-                    None => invalid!("Invalid null value in condition for columns: [{}]", names.join(", ")),
+                let tuples = match list.evaluate_in(env)? {
+                    InList::Values(tuples) => tuples,
+                    InList::Null => return invalid!("Invalid null value for IN restriction"),
+                    InList::Unset => return invalid!("Invalid unset value for in({})", names.join(",")),
                 };
-                elements(list, env, names, element)
+                let each = tuples.into_iter().map(|tuple| {
+                    let fields = split_tuple(&tuple.ok_or_else(null_of_several)?, names.len())?;
+                    let fields = fields.into_iter().map(|field| field.ok_or_else(null_of_several));
+                    fields.collect::<Result<Vec<_>, CqlError>>()
+                });
+                each.collect()
             }
         }
     }
-}
 
-impl InTerms {
     /// As [`Self::evaluate`], but with `None` for each null among the values of a single column.
     pub fn or_null<'a>(
         &'a self,
@@ -153,31 +165,16 @@ impl InTerms {
     ) -> Result<Vec<Option<Vec<Bytes<'a>>>>, CqlError> {
         match self {
             Self::List(list) => list.iter().map(|terms| terms.or_null(env, names)).collect(),
-            Self::Values { list, empty_is_null } => {
-                let is_value = |value: &&[u8]| !(*empty_is_null && value.is_empty());
-                let element = |value: Option<&[u8]>| {
-                    Ok(value.filter(is_value).map(|value| vec![Cow::Owned(value.to_vec())]))
-                };
-                elements(list, env, names, element)
-            }
+            Self::Values(list) => match list.evaluate_in(env)? {
+                InList::Values(values) => {
+                    Ok(values.into_iter().map(|value| value.map(|value| vec![value])).collect())
+                }
+                InList::Null => invalid!("Invalid null value for column {}", together(names)),
+                InList::Unset => invalid!("Invalid unset value for column {}", together(names)),
+            },
             Self::Tuples(_) => Ok(self.evaluate(env, names)?.into_iter().map(Some).collect()),
         }
     }
-}
-
-/// Returns the result of `element` for each element of a bound list.
-fn elements<'a, T>(
-    list: &'a Expr,
-    env: &Env<'a>,
-    names: &[&str],
-    element: impl Fn(Option<&[u8]>) -> Result<T, CqlError>,
-) -> Result<Vec<T>, CqlError> {
-    let bytes = match list.evaluate(env)? {
-        Value::Bytes(bytes) => bytes,
-        Value::Null => return invalid!("Invalid null value for column {}", together(names)),
-        Value::Unset => return invalid!("Invalid unset value for column {}", together(names)),
-    };
-    CollectionIter::new(&bytes)?.map(|value| element(value?)).collect()
 }
 
 /// Formats the names of several columns for error messages, as `(a,b)`.
@@ -188,17 +185,13 @@ pub fn together(names: &[&str]) -> String {
     }
 }
 
-fn split_tuple<'a>(bytes: &[u8], names: &[&str]) -> Result<Vec<Bytes<'a>>, CqlError> {
-    let mut fields = Vec::with_capacity(names.len());
-    for field in TupleIter::new(bytes) {
-        match field? {
-            Some(field) => fields.push(Cow::Owned(field.to_vec())),
-            None => return invalid!("Invalid null value in condition for column {}", together(names)),
-        }
+/// Returns the fields of a tuple; fields that it does not have are null.
+fn split_tuple<'a>(bytes: &[u8], columns: usize) -> Result<Vec<Option<Bytes<'a>>>, CqlError> {
+    let mut fields = Vec::with_capacity(columns);
+    for field in TupleIter::new(bytes).take(columns) {
+        fields.push(field?.map(|field| Cow::Owned(field.to_vec())));
     }
-    if fields.len() != names.len() {
-        return invalid!("Invalid null value in condition for column {}", together(names));
-    }
+    fields.resize(columns, None);
     Ok(fields)
 }
 

@@ -211,7 +211,11 @@ fn check_key(
         }
         if ty.is_multi_cell() {
             let what = if ty.is_collection() { "collection" } else { "user-defined" };
-            return refuse!("Invalid non-frozen {what} type {} for PRIMARY KEY column '{name}'", ty.to_cql());
+            let shown = match ty {
+                CqlType::Udt { user, .. } => format!("\"{}.{}\"", user.keyspace, user.name),
+                ty => ty.to_cql(),
+            };
+            return refuse!("Invalid non-frozen {what} type {shown} for PRIMARY KEY column '{name}'");
         }
         if ty.is_counter() {
             return refuse!("counter type is not supported for PRIMARY KEY column '{name}'");

@@ -31,8 +31,16 @@ struct Given {
     class: Option<String>,
     options: BTreeMap<String, String>,
     targets: Vec<IndexTarget>,
+    /// The class in the statement is [`VECTOR_INDEX`].
+    is_vector_index: bool,
     id: Uuid,
 }
+
+/// ScyllaDB's name of the class of vector indexes. Such an index is a storage-attached index.
+const VECTOR_INDEX: &str = "vector_index";
+/// Options of ScyllaDB's vector indexes for the graph, which is not built.
+const GRAPH_OPTIONS: [&str; 3] = ["maximum_node_connections", "construction_beam_width", "search_beam_width"];
+const EXACT: &str = "searches of nearest vectors are exact, without a graph";
 
 pub(super) fn create(create: &CreateIndex, context: &SchemaContext<'_>) -> Result<SchemaPlan, CqlError> {
     let named = |name: &QualifiedName| name.keyspace.as_ref().map(|keyspace| keyspace.text.clone());
@@ -52,8 +60,22 @@ pub(super) fn create(create: &CreateIndex, context: &SchemaContext<'_>) -> Resul
         None if create.is_custom => Some("legacy_local_table".to_string()),
         class => class.clone(),
     };
-    let options = options(create)?;
+    let mut options = options(create)?;
     check_options(class.as_deref(), &options)?;
+    let is_vector_index = class.as_deref() == Some(VECTOR_INDEX);
+    let mut without_effect: Vec<&str> = vec![];
+    if is_vector_index {
+        without_effect.extend(GRAPH_OPTIONS.iter().filter(|name| options.remove(**name).is_some()));
+    }
+    if options.contains_key("optimize_for") {
+        without_effect.push("optimize_for");
+    }
+    let warning = match &without_effect[..] {
+        [] => None,
+        [one] => Some(format!("The option {one} has no effect: {EXACT}")),
+        several => Some(format!("The options {} have no effect: {EXACT}", several.join(", "))),
+    };
+    let class = if is_vector_index { Some("StorageAttachedIndex".to_string()) } else { class };
     let given = Given {
         keyspace,
         table: create.table.name.text.clone(),
@@ -62,12 +84,9 @@ pub(super) fn create(create: &CreateIndex, context: &SchemaContext<'_>) -> Resul
         class,
         options,
         targets: create.targets.clone(),
+        is_vector_index,
         id: context.new_table_id,
     };
-    let warning = given.options.contains_key("optimize_for").then(|| {
-        "The option optimize_for has no effect: searches of nearest vectors are exact, without a graph"
-            .to_string()
-    });
     Ok(SchemaPlan::new(move |catalog| given.change(catalog)).with_warnings(warning))
 }
 
@@ -195,6 +214,13 @@ impl Given {
             }
         }
         for (part, column) in &targets {
+            let is_of_floats = matches!(
+                column.ty(schema).without_reversed(),
+                CqlType::Vector { element, .. } if **element == CqlType::Float
+            );
+            if self.is_vector_index && !is_of_floats {
+                return refuse!("Vector indexes are only supported on columns of vectors of floats");
+            }
             check_target(schema, *part, *column, is_custom)?;
         }
         let name = match &self.name {

@@ -107,7 +107,7 @@ fn what_cannot_be_a_table_is_refused_in_cassandras_words() {
             "p list<int> PRIMARY KEY",
             "Invalid non-frozen collection type list<int> for PRIMARY KEY column 'p'",
         ),
-        ("p u PRIMARY KEY", "Invalid non-frozen user-defined type u for PRIMARY KEY column 'p'"),
+        ("p u PRIMARY KEY", "Invalid non-frozen user-defined type \"ks.u\" for PRIMARY KEY column 'p'"),
         ("p counter PRIMARY KEY", "counter type is not supported for PRIMARY KEY column 'p'"),
         ("p frozen<list<duration>> PRIMARY KEY", "duration type is not supported for PRIMARY KEY column 'p'"),
         ("p int, s int STATIC, PRIMARY KEY (p, s)", "Static column 's' cannot be part of the PRIMARY KEY"),

@@ -101,23 +101,27 @@ async fn gather<C: Coordinator>(
         nearest::check_limits(limit_rows, partition_limit)?;
     }
     let page_rows = execution.page_rows.filter(|_| !is_one_row).map(u64::from);
-    let ranges: SmallVec<[ClusteringRange; 1]> = plan.restrictions.ranges(&env)?;
-    let partitions = plan.restrictions.partitions(&env)?;
-    // This check does not depend on the number of requested rows. Like Cassandra, it follows the check for an
-    // empty IN, which selects no rows and is valid with paging.
-    let has_keys = !matches!(&partitions, Partitions::Keys(keys) if keys.is_empty());
-    if plan.order.is_unpaged && execution.page_rows.is_some() && has_keys {
+    // The order of the checks is Cassandra's: filters, keys, ranges of rows, empty keys, paging.
+    let filters = plan.restrictions.filters.bind(&plan.schema, &env)?;
+    let index = plan.restrictions.index_query(&env)?;
+    let (partitions, ranges) = selected(plan, &env)?;
+    let selects_nothing = ranges.is_empty() && !plan.restrictions.clustering.is_everything()
+        || matches!(&partitions, Partitions::Keys(keys) if keys.is_empty());
+    if !selects_nothing {
+        partitions.check_not_empty()?;
+    }
+    // Cassandra pages an aggregation also if it selects no row.
+    let pages = !selects_nothing || is_one_row || plan.grouping.is_some();
+    if plan.order.is_unpaged && execution.page_rows.is_some() && pages {
         return invalid!(
             "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN and sort client side, or disable paging for this query"
         );
     }
-    let filters = plan.restrictions.filters.bind(&plan.schema, &env)?;
-    let index = plan.restrictions.index_query(&env)?;
     let rows = ResultRows::new(Arc::clone(&plan.metadata));
     let now_s = execution.now_s();
     let is_grouped = plan.grouping.is_some();
     let mut rows = RowsBuilder::new(&plan.schema, &plan.selection, is_grouped, rows, env, now_s)?;
-    if ranges.is_empty() && !plan.restrictions.clustering.is_everything() {
+    if selects_nothing {
         return rows.finish().map(Gathered::Rows);
     }
     let paging = match execution.paging_state.filter(|_| !is_one_row) {
@@ -178,6 +182,23 @@ async fn gather<C: Coordinator>(
     let memory_bytes = rows.memory_bytes();
     rows.charge.settle(memory_bytes);
     Ok(Gathered::Rows(rows))
+}
+
+/// Returns the selected partitions and the selected rows of each. With keys, the values of the keys are
+/// checked first; otherwise those of the clustering columns.
+fn selected(
+    plan: &SelectPlan,
+    env: &Env<'_>,
+) -> Result<(Partitions, SmallVec<[ClusteringRange; 1]>), CqlError> {
+    let restrictions = &plan.restrictions;
+    if !restrictions.partition.has_keys() {
+        let ranges = restrictions.ranges(env)?;
+        return Ok((restrictions.partitions(env)?, ranges));
+    }
+    match restrictions.partitions(env)? {
+        Partitions::Keys(keys) if keys.is_empty() => Ok((Partitions::Keys(keys), SmallVec::new())),
+        partitions => Ok((partitions, restrictions.ranges(env)?)),
+    }
 }
 
 pub(super) struct Reading<'p, 'a> {

@@ -316,7 +316,8 @@ impl SelectPlan {
             return None;
         }
         let partition = &self.restrictions.partition;
-        match (self.restricts_partitions, partition.is_in() || self.names_partitions_by_in) {
+        let has_in = (partition.is_in() || self.names_partitions_by_in) && !partition.has_token();
+        match (self.restricts_partitions, has_in) {
             (false, _) => Some("Aggregation query used without partition key"),
             (true, true) => Some("Aggregation query used on multiple partition keys (IN restriction)"),
             (true, false) => None,

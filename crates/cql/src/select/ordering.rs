@@ -47,7 +47,7 @@ impl Order {
         if order_by.is_empty() {
             return Ok(Self::default());
         }
-        if restrictions.uses_index() {
+        if restrictions.excludes_order() {
             return invalid!("ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
         }
         if !restrictions.partition.has_keys() {

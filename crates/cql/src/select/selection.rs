@@ -506,7 +506,9 @@ impl Builder<'_, '_> {
         let (of, is_list) = match within {
             None => (CellsOf::All, ty.is_multi_cell()),
             // A frozen value is a single cell, so the times of its parts are those of the cell.
-            Some(_) if !ty.is_multi_cell() => (CellsOf::All, false),
+            Some(Selector::Field { .. } | Selector::Slice { .. }) if !ty.is_multi_cell() => {
+                (CellsOf::All, false)
+            }
             Some(Selector::Field { field, .. }) => {
                 let at = field_at(&ty, field.as_str(), name.as_str())?;
                 (CellsOf::One(Expr::constant(&(at as i16).to_be_bytes())), false)

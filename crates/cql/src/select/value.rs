@@ -8,7 +8,7 @@ use protocol::CqlError;
 use syntax::CellTime;
 
 use crate::outcome::ResultRows;
-use crate::restriction::ColumnRef;
+use crate::restriction::{ColumnRef, contains, contains_key};
 
 /// A row that was read, before the selection is applied.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,14 @@ pub enum Cells<'k> {
     Between(Option<&'k [u8]>, Option<&'k [u8]>),
 }
 
+/// Whether a frozen set has the element, or a frozen map the key.
+fn has_element(ty: &CqlType, value: &[u8], key: &[u8]) -> bool {
+    match ty {
+        CqlType::Set { .. } => contains(ty, value, key),
+        _ => contains_key(ty, value, key),
+    }
+}
+
 /// Returns `writetime`, `maxwritetime` or `ttl` of a column's cells. For several cells the result is a list
 /// with an entry for each.
 pub fn cell_time(
@@ -149,7 +157,11 @@ pub fn cell_time(
         }),
     };
     let cells = match data? {
-        ColumnData::Simple(cell) => return time(cell),
+        // An element that a frozen collection does not have has no time.
+        ColumnData::Simple(cell) => match of {
+            Cells::One(key) if !has_element(&column.ty, &cell.value, key) => return None,
+            _ => return time(cell),
+        },
         ColumnData::Complex(cells) => &cells.cells,
     };
     let path_type = column.ty.cell_path_type()?;

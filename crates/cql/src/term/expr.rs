@@ -11,7 +11,7 @@ use model::SmallBytes;
 use model::types::{CollectionBuilder, CqlType, build_tuple, build_vector};
 use protocol::CqlError;
 
-use super::markers::bound_value;
+use super::markers::{InList, bound_in_list, bound_value};
 use crate::error::invalid;
 
 /// The value of a term in an execution.
@@ -147,6 +147,17 @@ impl Expr {
         }
     }
 
+    /// Evaluates the bind marker for the list of an IN. Unlike in other lists, its elements may be null.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`].
+    pub fn evaluate_in<'a>(&'a self, env: &Env<'a>) -> Result<InList<'a>, CqlError> {
+        match self {
+            Self::Marker { index, ty } => bound_in_list(env.bound, *index, ty),
+            _ => invalid!("the list of an IN is a bind marker"),
+        }
+    }
+
     /// Evaluates a collection, tuple or UDT whose parts are all constants. Returns any other expression
     /// unchanged.
     pub(crate) fn folded(self) -> Result<Self, CqlError> {
@@ -196,6 +207,11 @@ fn sequence(ty: &CqlType, elements: &[Expr], env: &Env<'_>) -> Result<Vec<u8>, C
         }
         CqlType::Vector { element: element_type, .. } => {
             let elements = elements.iter().map(|item| match item.evaluate(env)? {
+                Value::Bytes(bytes)
+                    if element_type.sstable_fixed_len().is_some_and(|len| len != bytes.len()) =>
+                {
+                    invalid!("null is not supported inside vectors")
+                }
                 Value::Bytes(bytes) => Ok(bytes),
                 Value::Null | Value::Unset => invalid!("null is not supported inside vectors"),
             });

@@ -99,9 +99,15 @@ pub fn literal_bytes(literal: &Literal, name: &str, ty: &CqlType) -> Result<Vec<
         (LiteralKind::String, CqlType::Text | CqlType::Ascii) => {
             ty.validate(literal.text.as_bytes()).map(|()| literal.text.as_bytes().to_vec())
         }
+        (LiteralKind::Blob, _) if literal.text.len() % 2 == 1 => {
+            return invalid!(
+                "cannot parse '{}' as hex bytes; \"{name}\" of type blob takes {}",
+                &literal.text[2..],
+                form_of(ty)
+            );
+        }
         (_, CqlType::Tuple(_)) => ty.bytes_of_raw_text(&literal.text),
         (LiteralKind::String, _) => ty.bytes_of(&format!("'{}'", literal.text.replace('\'', "''"))),
-        // A blob with an odd number of digits is refused, because no database reads it with a leading zero.
         _ => ty.bytes_of(&literal.text),
     };
     let is_tuple = matches!(ty, CqlType::Tuple(_));

@@ -82,7 +82,7 @@ pub(super) fn bound_value<'a>(
 ) -> Result<Value<'a>, CqlError> {
     match bound.get(index) {
         Some(protocol::Value::Bytes(bytes)) => {
-            ty.validate(bytes)?;
+            check(ty, bytes)?;
             let is_scalar = !matches!(
                 ty,
                 CqlType::List { .. }
@@ -98,6 +98,93 @@ pub(super) fn bound_value<'a>(
         Some(protocol::Value::Unset) => Ok(Value::Unset),
         None => invalid!("no value was bound to marker {}", index + 1),
     }
+}
+
+/// Checks a bound value against its type, with Cassandra's errors for values that have parts.
+#[inline]
+fn check(ty: &CqlType, bytes: &[u8]) -> Result<(), CqlError> {
+    let kind = match ty {
+        CqlType::List { .. } => "list",
+        CqlType::Set { .. } => "set",
+        CqlType::Map { .. } => "map",
+        CqlType::Vector { .. } | CqlType::Tuple(_) | CqlType::Udt { .. } => "",
+        CqlType::Inet => "",
+        _ => return Ok(ty.validate(bytes)?),
+    };
+    if kind.is_empty() {
+        return ty.validate(bytes).map_err(|error| cut(&error.to_string()));
+    }
+    match bytes.first_chunk::<4>().map(|count| i32::from_be_bytes(*count)) {
+        None => invalid!("Not enough bytes to read a {kind}"),
+        Some(..0) => invalid!("The data cannot be deserialized as a {kind}"),
+        Some(_) => ty.validate(bytes).map_err(|error| cut(&error.to_string())),
+    }
+}
+
+/// The error of an invalid value that has parts, without the text that follows Cassandra's text.
+fn cut(text: &str) -> CqlError {
+    let end = match text {
+        _ if text.starts_with("Not enough bytes to read a vector") => text.find("> (").map(|at| at + 1),
+        _ if text.starts_with("Expected 4 or 16 byte inetaddress") => text.find(" ("),
+        _ if text.starts_with("Invalid remaining data after end of") => text.find(" ("),
+        _ if text.starts_with("Not enough bytes to read a") => text.find(": ").or(text.find(" (")),
+        _ if text.starts_with("Unexpected") && text.contains("extraneous bytes after") => text.find(": "),
+        _ => None,
+    };
+    CqlError::Invalid(text[..end.unwrap_or(text.len())].to_string())
+}
+
+/// The values of the list that is bound to an IN.
+#[derive(Debug)]
+pub enum InList<'a> {
+    /// An element may be null.
+    Values(Vec<Option<Cow<'a, [u8]>>>),
+    Null,
+    Unset,
+}
+
+/// Returns the list that is bound to the marker of an IN. `ty` is a list type. An empty element is null if
+/// values of the type are never empty.
+pub(super) fn bound_in_list<'a>(
+    bound: &[protocol::Value<'a>],
+    index: usize,
+    ty: &CqlType,
+) -> Result<InList<'a>, CqlError> {
+    let bytes: &'a [u8] = match bound.get(index) {
+        Some(protocol::Value::Bytes(bytes)) => bytes,
+        Some(protocol::Value::Null) => return Ok(InList::Null),
+        Some(protocol::Value::Unset) => return Ok(InList::Unset),
+        None => return invalid!("no value was bound to marker {}", index + 1),
+    };
+    let CqlType::List { element, .. } = ty else {
+        return invalid!("the list of an IN is bound as a list, not as {}", ty.to_cql());
+    };
+    const SHORT: &str = "Not enough bytes to read a list";
+    let Some((count, mut rest)) = bytes.split_first_chunk::<4>() else { return invalid!("{SHORT}") };
+    let count = i32::from_be_bytes(*count);
+    if count < 0 {
+        return invalid!("The data cannot be deserialized as a list");
+    }
+    let is_never_empty =
+        !matches!(**element, CqlType::Ascii | CqlType::Text | CqlType::Blob | CqlType::Tuple(_));
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let Some((len, after)) = rest.split_first_chunk::<4>() else { return invalid!("{SHORT}") };
+        let Ok(len) = usize::try_from(i32::from_be_bytes(*len)) else {
+            rest = after;
+            values.push(None);
+            continue;
+        };
+        let Some((value, after)) = after.split_at_checked(len) else { return invalid!("{SHORT}") };
+        rest = after;
+        check(element, value)?;
+        let is_null = value.is_empty() && is_never_empty;
+        values.push(if is_null { None } else { Some(element.in_stored_order(value)?) });
+    }
+    if !rest.is_empty() {
+        return invalid!("Unexpected extraneous bytes after list value");
+    }
+    Ok(InList::Values(values))
 }
 
 /// Returns a client's values in the order of the markers.

@@ -24,7 +24,7 @@ pub use assignable::is_assignable;
 pub use expr::{Call, Env, Expr, ScalarFunction, Value};
 pub use literal::literal_bytes;
 pub(crate) use literal::{fits as literal_fits, natural_type as literal_type};
-pub use markers::{Bound, Markers, bind};
+pub use markers::{Bound, InList, Markers, bind};
 pub use planner::{Planner, SELECTION};
 pub use raw_text::{of_relation, of_term};
 pub use user_call::UserCall;

@@ -19,6 +19,10 @@ pub fn of_term(term: &Term) -> String {
             let each = fields.iter().map(|(field, value)| format!("{field}: {}", of_term(value)));
             format!("{{{}}}", each.collect::<Vec<_>>().join(", "))
         }
+        // A keyword, but here no name that needs quotes.
+        Term::Call { name, args, .. } if name.keyspace.is_none() && name.name.text == "token" => {
+            format!("token({})", of_terms(args))
+        }
         Term::Call { name, args, .. } => format!("{name}({})", of_terms(args)),
         Term::Cast { term, ty, .. } => format!("system.cast_as_{ty}({})", of_term(term)),
         Term::Hint { ty, term, .. } => format!("({ty}){}", of_term(term)),

@@ -1,6 +1,7 @@
 //! Whole statements on storage in memory: schema, writes and reads together, in the order of a client.
 
 mod change_logs;
+mod checks;
 mod compact;
 mod differences;
 mod functions;

@@ -231,3 +231,24 @@ fn vectors_of_static_columns_and_from_before_the_index_are_searched() {
     session.check("SELECT p, c FROM s ORDER BY v ANN OF [1, 0.1] LIMIT 9", &["1|", "2|7", "2|8"]);
     session.check("SELECT DISTINCT p FROM s ORDER BY v ANN OF [0.1, 1] LIMIT 9", &["2", "1"]);
 }
+
+#[test]
+fn scylladbs_vector_index_is_a_storage_attached_index() {
+    let session = Session::new();
+    session.all(&[
+        "CREATE TABLE t (p int PRIMARY KEY, v vector<float, 2>, w int)",
+        "CREATE CUSTOM INDEX near ON t (v) USING 'vector_index' WITH OPTIONS = {'similarity_function': 'EUCLIDEAN', \
+         'maximum_node_connections': '16'}",
+        "INSERT INTO t (p, v) VALUES (1, [1, 1])",
+        "INSERT INTO t (p, v) VALUES (2, [5, 5])",
+    ]);
+    session.check("SELECT p FROM t ORDER BY v ANN OF [4, 4] LIMIT 1", &["2"]);
+    session.refused(
+        "CREATE CUSTOM INDEX ON t (w) USING 'vector_index'",
+        "Vector indexes are only supported on columns of vectors of floats",
+    );
+    session.refused(
+        "CREATE CUSTOM INDEX far ON t (v) USING 'vector_index' WITH OPTIONS = {'nope': '1'}",
+        "Properties specified [nope] are not understood",
+    );
+}

@@ -110,11 +110,19 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
         return text.parse().ok();
     }
     let mut scan = Scan { rest: text };
-    let (year, month, day) = scan.year_month_day()?;
+    let before = scan.rest.len();
+    let (year, month, day) = scan.year_month_day_of(1..=2)?;
+    let is_short = before - scan.rest.len() < "2020-01-31".len();
     let day = if (29..=31).contains(&day) { day.min(days_in_month(year, month)?) } else { day };
     let days = days_of_date(year, month, day)?;
     let mut of_day_ms = 0;
-    if scan.rest.starts_with('T') || (scan.rest.starts_with(' ') && scan.rest[1..].starts_with(digit)) {
+    // As in Cassandra, month and day may have one digit if a time of day follows.
+    let has_time =
+        scan.rest.starts_with('T') || scan.rest.strip_prefix(' ').is_some_and(|rest| rest.starts_with(digit));
+    if is_short && !has_time {
+        return None;
+    }
+    if has_time {
         scan.rest = &scan.rest[1..];
         let hour = scan.number(1..=2)?;
         scan.literal(":")?;
@@ -181,21 +189,26 @@ impl Scan<'_> {
 
     /// A year has four digits, or a sign and more than four; a negative year may have four.
     fn year_month_day(&mut self) -> Option<(i64, i64, i64)> {
+        self.year_month_day_of(2..=2)
+    }
+
+    /// `digits`: how many a month and a day may have.
+    fn year_month_day_of(&mut self, digits: std::ops::RangeInclusive<usize>) -> Option<(i64, i64, i64)> {
         let (has_plus, has_minus) = (self.literal("+").is_some(), self.rest.starts_with('-'));
         if has_minus {
             self.literal("-")?;
         }
-        let digits = match (has_plus, has_minus) {
+        let of_year = match (has_plus, has_minus) {
             (true, true) => return None,
             (true, false) => 5..=9,
             (false, true) => 4..=9,
             (false, false) => 4..=4,
         };
-        let year = self.number(digits)?;
+        let year = self.number(of_year)?;
         self.literal("-")?;
-        let month = self.number(2..=2)?;
+        let month = self.number(digits.clone())?;
         self.literal("-")?;
-        Some((if has_minus { -year } else { year }, month, self.number(2..=2)?))
+        Some((if has_minus { -year } else { year }, month, self.number(digits)?))
     }
 
     /// Parses an empty text, or a point and one to nine digits.
@@ -286,6 +299,9 @@ mod tests {
         assert_eq!(parse_timestamp("2020-01-31"), Some(1_580_428_800_000));
         assert_eq!(parse_timestamp("2020-01-31 +0100"), Some(1_580_425_200_000));
         assert_eq!(parse_timestamp("2020-01-31T13:30"), Some(1_580_477_400_000));
+        assert_eq!(parse_timestamp("2020-1-31 13:30"), Some(1_580_477_400_000));
+        assert_eq!(parse_timestamp("2020-1-31"), None);
+        assert_eq!(parse_timestamp("2020-1-31 +0100"), None);
         for (text, same) in [
             ("2011-02-31", "2011-02-28"),
             ("2012-02-30 01:00", "2012-02-29 01:00"),

@@ -179,7 +179,7 @@ impl Sum {
         }
         if unit < self.next_unit {
             let (name, last) = (NAMES[unit], NAMES[self.next_unit - 1]);
-            return Err(Some(format!("Invalid duration. The {name} should be after {last}")));
+            return Err(Some(format!("Invalid duration. The {last} should be after {name}")));
         }
         self.next_unit = unit + 1;
         let part = UNITS[unit].part;
@@ -259,12 +259,13 @@ impl Sum {
 }
 
 fn too_large(part: Part) -> Wrong {
-    let (name, most) = match part {
-        Part::Months => ("months", i64::from(i32::MAX)),
-        Part::Days => ("days", i64::from(i32::MAX)),
-        Part::Nanoseconds => ("nanoseconds", i64::MAX),
+    let name = match part {
+        Part::Months => "months",
+        Part::Days => "days",
+        Part::Nanoseconds => "nanoseconds",
     };
-    Some(format!("Invalid duration. The total number of {name} must be less or equal to {most}"))
+    // As in Cassandra, the limit of months is named for nanoseconds, too.
+    Some(format!("Invalid duration. The total number of {name} must be less or equal to {}", i32::MAX))
 }
 
 #[cfg(test)]
@@ -290,13 +291,10 @@ mod tests {
         let words = |text: &str| Duration::parse(text).unwrap_err().unwrap();
         let months = "Invalid duration. The total number of months must be less or equal to 2147483647";
         assert_eq!(words("178956970y8mo"), months, "one month above i32");
-        assert_eq!(words("1d1y"), "Invalid duration. The years should be after days");
+        assert_eq!(words("1d1y"), "Invalid duration. The days should be after years");
         assert_eq!(words("1y1y"), "Invalid duration. The years are specified multiple times");
         assert_eq!(Duration::parse("99999999999999999999ns"), Err(None));
-        assert!(
-            words("9223372036854775807h")
-                .ends_with("nanoseconds must be less or equal to 9223372036854775807")
-        );
+        assert!(words("9223372036854775807h").ends_with("nanoseconds must be less or equal to 2147483647"));
     }
 
     #[test]
