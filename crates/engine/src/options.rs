@@ -89,6 +89,8 @@ pub struct EngineOptions {
     pub commitlog_segment_bytes: u64,
     /// Limit of the commit logs of all shards together.
     pub commitlog_total_bytes: u64,
+    /// Closed segments of the commit log are kept until they are archived, and their files are not reused.
+    pub archives_commitlog: bool,
     /// What a start does if durable writes of the commit log are lost.
     pub on_damaged_log: OnDamagedLog,
     /// Number, rates and shares of compactions.
@@ -175,6 +177,7 @@ impl EngineOptions {
             commitlog_sync: SyncMode::Periodic { period_us: 10_000_000 },
             commitlog_segment_bytes: 32 << 20,
             commitlog_total_bytes: 1 << 30,
+            archives_commitlog: false,
             on_damaged_log: OnDamagedLog::Refuse,
             compaction: CompactionOptions::default(),
             reads: ReadOptions::default(),

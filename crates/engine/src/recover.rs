@@ -29,6 +29,7 @@ use model::{Mutation, TableId, TableSchema, codec};
 use reader::{CompactReader, Keep, ReadSpec};
 use runtime::{CpuGroup, Files, IoClass, Shard};
 
+use crate::commitlog::archive;
 use crate::commitlog::census::{self, Census};
 use crate::commitlog::format::{mutations_of, split_id};
 use crate::commitlog::replay::{self, Gap, OldSegment, ReplayReport, Replayed};
@@ -120,6 +121,7 @@ async fn start(
         }
     })?;
     shard.set_local(Rc::new(Held(lock)));
+    prepare_archives(&files, &options).await?;
     let system_tables = catalog::stored_tables();
     // Before the id is created: a directory with an id must have these directories.
     make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
@@ -240,6 +242,21 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
             Err(error) if !dir.starts_with(data_dir) && error.source.raw_os_error() != Some(EIO) => break,
             synced => synced?,
         }
+    }
+    Ok(())
+}
+
+/// The directories of segments to be archived. Without the option they go, with what was not archived: the
+/// archive would have a gap.
+async fn prepare_archives(files: &Files, options: &EngineOptions) -> Result<(), EngineError> {
+    for log in [log_dir(options), schema_log_dir(options)] {
+        let dir = log.join(archive::DIR);
+        if options.archives_commitlog {
+            files.create_dir_all(&dir).await?;
+        } else if files.exists(&dir).await? {
+            files.remove_dir_all(&dir).await?;
+        }
+        files.sync_dir(&log).await?;
     }
     Ok(())
 }
@@ -479,6 +496,7 @@ async fn start_shards(
                 segment_bytes,
                 total_bytes_max: (options.commitlog_total_bytes / shards).max(4 * segment_bytes),
                 sync: options.commitlog_sync,
+                is_archived: options.archives_commitlog,
             };
             let log = CommitLog::open(&shard, log_options, first_base).await?;
             let schema_log = if shard.id() == 0 {
@@ -488,6 +506,7 @@ async fn start_shards(
                     segment_bytes,
                     total_bytes_max: 4 * segment_bytes,
                     sync: SyncMode::Batch,
+                    is_archived: options.archives_commitlog,
                 };
                 Some(CommitLog::open(&shard, log_options, first_base).await?)
             } else {

@@ -2,6 +2,7 @@
 //! `messina-bench` and the fuzz targets can use it.
 
 pub mod allocator;
+pub mod backup_tool;
 pub mod iotune;
 pub mod lab_tool;
 pub mod nodetool;

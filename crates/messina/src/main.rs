@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use messina::allocator;
+use messina::backup_tool::BackupCommand;
 use messina::iotune::IotuneArguments;
 use messina::lab_tool::LabCommand;
 use messina::nodetool::{self, NodetoolArguments};
@@ -46,6 +47,8 @@ enum Command {
     // nodetool uses -h for the host.
     #[command(disable_help_flag = true)]
     Nodetool(NodetoolArguments),
+    #[command(subcommand)]
+    Backup(BackupCommand),
     /// Measures a disk for the I/O scheduler, and writes io_properties.yaml.
     Iotune(IotuneArguments),
     #[command(subcommand)]
@@ -119,6 +122,11 @@ fn main() -> ExitCode {
             Err(error) => Err(error.into()),
         },
         Some(Command::Nodetool(arguments)) => nodetool::run(&arguments).map_err(Into::into),
+        Some(Command::Backup(command)) => match command.run() {
+            Ok(true) => Ok(()),
+            Ok(false) => return ExitCode::FAILURE,
+            Err(error) => Err(error),
+        },
         Some(Command::Iotune(arguments)) => arguments.run(),
         Some(Command::Lab(command)) => command.run(),
         Some(Command::Shell(command)) => return command.run(),

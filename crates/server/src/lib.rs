@@ -4,6 +4,8 @@
 pub mod admin;
 pub mod api;
 pub mod attach;
+pub mod audit;
+pub mod backups;
 pub mod client_listeners;
 pub mod config;
 pub mod cql_server;
@@ -17,12 +19,14 @@ pub mod memory_dir;
 pub mod memory_governor;
 mod process_use;
 pub mod production;
+mod schema_apply;
 pub mod schema_file;
 pub mod serve;
 pub mod serve_error;
 mod service_manager;
 mod start_log;
 pub mod start_time;
+pub mod table_restore;
 pub mod tls;
 
 /// The version of this build.

@@ -17,6 +17,7 @@ pub const ROOT: &str = "ROOT";
 pub const LOGGERS: &[&str] = &[
     "admin",
     "auth",
+    "backup",
     "batch",
     "compaction",
     "config",
@@ -28,6 +29,7 @@ pub const LOGGERS: &[&str] = &[
     "query_result",
     "reactor",
     "reader_concurrency_semaphore",
+    "slow_query",
     "tls",
 ];
 

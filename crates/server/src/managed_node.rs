@@ -9,7 +9,9 @@ use engine::report::{ShardReport, TableReport};
 use engine::{Engine, EngineError, node};
 use reports::MemoryClass;
 
+use crate::backups::Backups;
 use crate::client_listeners::ClientListeners;
+use crate::config::audit::AuditConfig;
 use crate::cql_server::{self, LevelReport, StatementReport};
 use crate::start_time::StartTime;
 
@@ -45,6 +47,8 @@ pub struct NodeConfig {
     pub data_dir: PathBuf,
     /// Of all shards.
     pub memory_bytes: u64,
+    /// With which `nodetool enableauditlog` begins.
+    pub audit: AuditConfig,
     /// Whether the admin API has a page for browsers.
     pub serves_page: bool,
 }
@@ -54,6 +58,7 @@ pub struct ManagedNode {
     pub engine: Engine,
     pub config: NodeConfig,
     pub listeners: Arc<dyn ClientListeners>,
+    pub backups: Backups,
     pub started: StartTime,
     mode: AtomicU8,
     /// Signalled when the process is asked to end.
@@ -67,12 +72,14 @@ impl ManagedNode {
         engine: Engine,
         config: NodeConfig,
         listeners: Arc<dyn ClientListeners>,
+        backups: Backups,
         started: StartTime,
     ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             config,
             listeners,
+            backups,
             started,
             mode: AtomicU8::new(Mode::Normal as u8),
             stopping: tokio::sync::Notify::new(),

@@ -23,7 +23,6 @@ use engine::commitlog::{LogError, SyncMode};
 use engine::{Attachment, Engine, EngineError, EngineOptions, OpenReport, ShardOptions};
 use log::{error, info, warn};
 use runtime::{CpuGroup, FileError};
-use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -32,15 +31,16 @@ use tokio::sync::mpsc;
 use crate::admin;
 use crate::admin::listener::Listener;
 use crate::attach;
+use crate::backups::{BackupOptions, Backups};
 use crate::client_listeners::{ClientParts, StartListeners};
 use crate::config::flags::OptionFlags;
 use crate::config::storage::{EngineParts, Machine, Resources};
-use crate::config::{self, Config, HttpConfig, HttpProtection, PlaceConfig, Setting};
+use crate::config::{self, BackupConfig, Config, HttpConfig, HttpProtection, PlaceConfig, Setting};
 use crate::disk_model;
 use crate::disk_use::{self, DiskUse};
 use crate::disk_watch;
 use crate::logging;
-use crate::managed_node::{ManagedNode, NodeConfig};
+use crate::managed_node::{ManagedNode, Mode, NodeConfig};
 use crate::memory_dir::MemoryDir;
 use crate::memory_governor;
 use crate::production::{self, Facts, Weight};
@@ -48,6 +48,7 @@ use crate::serve_error::ServeError;
 use crate::service_manager::ServiceManager;
 use crate::start_log;
 use crate::start_time::StartTime;
+use crate::table_restore;
 
 /// Fewer allowed open files are worth a warning.
 const OPEN_FILES_WANTED: u64 = 10_000;
@@ -154,6 +155,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         commitlog,
         compaction,
         sstables,
+        backup,
         large_data,
         reads,
         listen,
@@ -186,7 +188,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         info!(target: "init", "{line}");
     }
     // Files of the node are for its user alone.
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     // SAFETY: installs no handler of this program. Closing the terminal while the node opens its directory
     // does not end it.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
@@ -207,12 +209,14 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     shown.place.data_dir.clone_from(&data_dir);
     let Resources { memory_bytes, shards, io_properties_file } = machine.resources(Machine::measure());
     let attachments = attach::attachments(&arguments.attach, arguments.attach_schema.as_deref())?;
+    let backups = backups(backup)?;
     let options = EngineParts {
         data_dir: data_dir.clone(),
         in_memory,
         memory_bytes,
         shards: shards.shards,
         commitlog,
+        archives_commitlog: backups.options.is_archived(),
         compaction,
         sstables,
         large_data,
@@ -222,6 +226,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         attachments,
     };
     let manager = ServiceManager::new(&config::service_variables(), std::process::id());
+    table_restore::remove_left(&data_dir).map_err(|error| ServeError(error.to_string()))?;
     let engine = open(options.options(), shards, io_properties_file.as_deref(), &manager)?;
     let resident =
         memory_governor::start(&engine, memory_bytes).map_err(|error| ServeError(error.to_string()))?;
@@ -232,6 +237,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         address: identity.address(&listen).to_string(),
         data_dir,
         memory_bytes,
+        audit: security.audit.clone(),
         serves_page: api_page,
     };
     let started = StartTime::now();
@@ -249,7 +255,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         started,
     };
     let listeners = start(&engine, clients)?;
-    let node = ManagedNode::new(engine, config, listeners, started);
+    let node = ManagedNode::new(engine, config, listeners, backups, started);
     let served = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -292,6 +298,64 @@ fn raise_open_files() {
             "that is few: ulimit -n, LimitNOFILE of systemd, or --ulimit nofile of docker raises it"
         );
     }
+}
+
+/// The backups of the node, by its configuration.
+fn backups(config: BackupConfig) -> Result<Backups, ServeError> {
+    let BackupConfig { target, interval_ms, keep, io_throughput_bytes_s, archive_interval_ms } = config;
+    let io_bytes_per_s = io_throughput_bytes_s;
+    let options = BackupOptions { target, interval_ms, keep, io_bytes_per_s, archive_interval_ms };
+    match &options.target {
+        Some(url) => {
+            backup::open_target(url).map_err(|error| ServeError(format!("backup_target: {error}")))?;
+        }
+        None if options.interval_ms > 0 || options.is_archived() => {
+            let option = if options.interval_ms > 0 { "backup_interval" } else { "backup_archive_interval" };
+            return Err(ServeError(format!("{option} needs backup_target, which is not set")));
+        }
+        None => {}
+    }
+    Ok(Backups::new(options))
+}
+
+/// Makes backups by the schedule, and archives the commit log, until the node stops.
+fn schedule_backups(node: &Arc<ManagedNode>) {
+    let options = &node.backups.options;
+    let Some(target) = &options.target else { return };
+    if options.interval_ms > 0 {
+        let kept = if options.keep == 0 { "all".to_string() } else { format!("the newest {}", options.keep) };
+        let interval = config::units::show_millis(options.interval_ms);
+        info!(target: "backup", "a backup to {target} every {interval}, of which {kept} are kept");
+        repeat(node.clone(), options.interval_ms, |node| {
+            node.backups.run_schedule(&node.engine, &node.config.data_dir);
+        });
+    }
+    if options.is_archived() {
+        let interval = config::units::show_millis(options.archive_interval_ms);
+        info!(target: "backup", "the commit log is archived to {target} every {interval}");
+        repeat(node.clone(), options.archive_interval_ms, |node| {
+            node.backups.archive_pass(&node.engine, &node.config.data_dir);
+        });
+    }
+}
+
+/// Runs `f` after each interval on a thread that may block, while the node serves.
+fn repeat(node: Arc<ManagedNode>, interval_ms: u64, f: fn(&ManagedNode)) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(interval_ms));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    tokio::spawn(async move {
+        // The first tick is at once.
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            if node.mode() != Mode::Normal {
+                return;
+            }
+            let node = node.clone();
+            // A panic of one round is logged by its thread, and the next one is tried.
+            let _ = tokio::task::spawn_blocking(move || f(&node)).await;
+        }
+    });
 }
 
 fn make_memory_dir() -> Result<MemoryDir, ServeError> {
@@ -531,6 +595,7 @@ async fn serve(
     manager.watch(&node.engine);
     let mut gone = watch_shards(&node.engine);
     disk_watch::start(&node.engine, &node.config.data_dir);
+    schedule_backups(node);
     let reloading = node.clone();
     tokio::spawn(async move {
         loop {

@@ -48,6 +48,7 @@ fn segment(id: u64, bytes: &[u8]) -> Vec<u8> {
             synced_bytes: if flags & 8 == 0 { at } else { u64::from(flags) << 4 },
             earlier_synced: flags & 1 != 0,
             is_last: flags & 2 != 0,
+            written_us: i64::from(flags),
         };
         segment.extend_from_slice(&chunk.encode(id, at));
         segment.extend_from_slice(payload);

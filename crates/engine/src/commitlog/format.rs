@@ -69,9 +69,18 @@ pub fn is_recycled(path: &Path) -> bool {
 
 /// `run_first_id` is the first segment that the same run of this shard created.
 pub fn encode_segment_header(id: u64, run_first_id: u64) -> [u8; HEADER_BYTES] {
+    encode_header(id, run_first_id, VERSION)
+}
+
+/// The header of a segment that is alone in its run and has no manifest: a start replays it as it is.
+pub fn encode_alone_header(id: u64) -> [u8; HEADER_BYTES] {
+    encode_header(id, id, VERSION_ALONE)
+}
+
+fn encode_header(id: u64, run_first_id: u64, version: u32) -> [u8; HEADER_BYTES] {
     let mut out = [0; HEADER_BYTES];
     out[0..4].copy_from_slice(&MAGIC.to_be_bytes());
-    out[4..8].copy_from_slice(&VERSION.to_be_bytes());
+    out[4..8].copy_from_slice(&version.to_be_bytes());
     out[8..16].copy_from_slice(&id.to_be_bytes());
     out[16..24].copy_from_slice(&run_first_id.to_be_bytes());
     let crc = crc32(&out[..28]);
@@ -131,6 +140,8 @@ pub struct ChunkHeader {
     pub earlier_synced: bool,
     /// Nothing follows in this segment.
     pub is_last: bool,
+    /// When this chunk was written, by the wall clock, in microseconds since 1970; 0: unknown.
+    pub written_us: i64,
 }
 
 impl ChunkHeader {
@@ -141,6 +152,7 @@ impl ChunkHeader {
         out[4..8].copy_from_slice(&self.payload_crc.to_be_bytes());
         out[8..16].copy_from_slice(&self.synced_bytes.to_be_bytes());
         out[16..20].copy_from_slice(&flags.to_be_bytes());
+        out[20..28].copy_from_slice(&self.written_us.to_be_bytes());
         let crc = Self::crc(&out, segment_id, offset_bytes);
         out[28..32].copy_from_slice(&crc.to_be_bytes());
         out
@@ -153,6 +165,7 @@ impl ChunkHeader {
         let (payload_bytes, payload_crc) = (word(), word());
         let synced_bytes = u64::from(word()) << 32 | u64::from(word());
         let flags = word();
+        let written_us = (u64::from(word()) << 32 | u64::from(word())) as i64;
         let crc = u32::from_be_bytes(*header[28..].first_chunk().expect("4 bytes are left"));
         (crc == Self::crc(header, segment_id, offset_bytes)).then_some(Self {
             payload_bytes,
@@ -160,6 +173,7 @@ impl ChunkHeader {
             synced_bytes,
             earlier_synced: flags & 1 != 0,
             is_last: flags & 2 != 0,
+            written_us,
         })
     }
 
@@ -202,6 +216,16 @@ pub fn encode_batch<'a>(mutations: impl IntoIterator<Item = &'a Mutation>) -> Ve
         codec::encode(mutation, &mut out);
         let bytes = (out.len() - at - 4) as u32;
         out[at..at + 4].copy_from_slice(&bytes.to_be_bytes());
+    }
+    out
+}
+
+/// A batch entry of encoded mutations.
+pub fn batch_of(mutations: &[&[u8]]) -> Vec<u8> {
+    let mut out = vec![BATCH];
+    for mutation in mutations {
+        out.extend_from_slice(&(mutation.len() as u32).to_be_bytes());
+        out.extend_from_slice(mutation);
     }
     out
 }
@@ -256,6 +280,7 @@ mod tests {
             synced_bytes: FIRST_CHUNK_BYTES,
             earlier_synced: true,
             is_last: false,
+            written_us: 1_700_000_000_000_000,
         };
         let mut segment = encode_segment_header(id, id - 1).to_vec();
         segment.resize(FIRST_CHUNK_BYTES as usize, 0);
@@ -280,6 +305,7 @@ mod tests {
             synced_bytes: 7,
             earlier_synced: true,
             is_last: false,
+            written_us: 1_700_000_000_000_000,
         };
         let bytes = header.encode(9, 64);
         assert_eq!(ChunkHeader::decode(&bytes, 9, 64), Some(header));

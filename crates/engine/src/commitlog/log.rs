@@ -434,6 +434,51 @@ impl CommitLog {
         true
     }
 
+    /// Closes the open segment, if it has an entry, and syncs. When this returns, all entries appended before
+    /// it are in closed segments. Returns an id: all segments of this log with lower ids are closed and
+    /// synced.
+    ///
+    /// # Errors
+    /// The log has failed, or it may not grow by another segment now.
+    pub async fn rotate(self: &Rc<Self>) -> Result<u64, LogError> {
+        let open = self.gathering.borrow().as_ref().map(|gathering| {
+            (
+                gathering.segment.clone(),
+                gathering.offset_bytes > format::FIRST_CHUNK_BYTES || !gathering.is_empty(),
+            )
+        });
+        if let Some((segment, true)) = open {
+            loop {
+                if let Some(error) = &*self.failed.borrow() {
+                    return Err(error.clone());
+                }
+                if self.closing.get() {
+                    return Err(LogError::Closed);
+                }
+                let progress = self.progress.next();
+                let is_open =
+                    self.gathering.borrow().as_ref().is_some_and(|g| Rc::ptr_eq(&g.segment, &segment));
+                if !is_open && segment.closed.get() {
+                    break;
+                }
+                if is_open && self.switch_segment() {
+                    continue;
+                }
+                if is_open && !self.make_segment() {
+                    let what = "the commit log has no space for another segment; flushes will free some";
+                    let source = std::io::Error::new(std::io::ErrorKind::StorageFull, what);
+                    let error = FileError::new("close", segment.file.path(), source);
+                    return Err(LogError::NoSpace(Arc::new(error)));
+                }
+                progress.await;
+            }
+        }
+        self.sync_written().await.map_err(|error| self.fail(error))?;
+        let is_open = |segment: &Rc<Segment>| !segment.closed.get() || !segment.is_synced();
+        let open = self.segments.in_use().into_iter().filter(is_open).map(|segment| segment.id);
+        Ok(open.fold(self.position().segment, u64::min))
+    }
+
     fn seal_gathering(&self) {
         if let Some(mut full) = self.gathering.borrow_mut().take() {
             full.is_last = true;
@@ -560,6 +605,8 @@ impl CommitLog {
                 .take_while(|earlier| earlier.id != segment.id)
                 .all(|earlier| earlier.closed.get() && earlier.is_synced()),
             is_last: chunk.is_last,
+            // Its entries have been appended, and none of them is acknowledged yet.
+            written_us: self.shard.wall_us(),
         };
         chunk.buf[..HEADER_BYTES].copy_from_slice(&header.encode(segment.id, chunk.offset_bytes));
         let end = chunk.offset_bytes + chunk.buf.len() as u64;

@@ -6,13 +6,15 @@
 //! - [`log`]: appends, and the tasks that write and sync;
 //! - [`others`]: entries of batches, which memtables of several shards have;
 //! - [`census`]: the files of earlier runs, and the ones that are missing;
-//! - [`replay`]: reading the log after a crash.
+//! - [`replay`]: reading the log after a crash;
+//! - [`archive`]: closed segments that are kept until they are copied elsewhere.
 //!
 //! Guarantees by sync mode: with `batch` and `group`, an acknowledged write has been synced. With `periodic`,
 //! it has been handed to the operating system, so it survives the process, and a sync follows within the
 //! period. A segment is released when every memtable with one of its entries has been flushed; entries are
 //! counted, so the order in which flushes end does not matter.
 
+pub mod archive;
 pub mod census;
 pub mod format;
 pub mod log;
@@ -53,6 +55,8 @@ pub struct CommitLogOptions {
     /// recycled files may exceed the limit by one segment.
     pub total_bytes_max: u64,
     pub sync: SyncMode,
+    /// Closed segments are kept until they are archived: see [`archive`].
+    pub is_archived: bool,
 }
 
 /// The position of an entry: segment id, then byte in the segment. Positions of one shard's log rise.

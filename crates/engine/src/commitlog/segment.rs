@@ -18,6 +18,7 @@ use base::{HashMap, HashSet};
 use model::TableId;
 use runtime::{File, FileError, Files, IoBuf, IoClass, OpenOptions, Shard};
 
+use super::archive;
 use super::format;
 use super::manifest::{Listed, ManifestFile, SEGMENTS_MAX};
 use super::{CommitLogOptions, LogPosition};
@@ -295,6 +296,11 @@ impl Segments {
         path: &std::path::Path,
     ) -> Result<File, FileError> {
         let file = self.make_file(recycled, path.to_path_buf()).await?;
+        if self.options.is_archived {
+            let archive = self.options.dir.join(archive::DIR);
+            self.files.hard_link(path, &archive.join(format::file_name(id))).await?;
+            self.files.sync_dir(&archive).await?;
+        }
         let mut header = IoBuf::with_capacity(format::HEADER_BYTES);
         let run_first_id = format::segment_id(self.shard.id(), self.vouched_from.get());
         header.extend_from_slice(&format::encode_segment_header(id, run_first_id));
@@ -371,7 +377,10 @@ impl Segments {
 
     async fn retire_file(&self, id: u64, path: &std::path::Path) -> Result<(), FileError> {
         let recycled = self.options.dir.join(format::recycled_name(id));
-        if self.recycled.borrow().len() >= RECYCLED_MAX || self.disk_bytes() > self.limit_bytes.get() {
+        if self.options.is_archived
+            || self.recycled.borrow().len() >= RECYCLED_MAX
+            || self.disk_bytes() > self.limit_bytes.get()
+        {
             match self.files.remove(path).await {
                 Err(error) if !error.is_not_found() => return Err(error),
                 _removed => (),

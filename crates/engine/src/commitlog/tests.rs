@@ -20,7 +20,13 @@ fn dir() -> PathBuf {
 }
 
 fn options(sync: SyncMode) -> CommitLogOptions {
-    CommitLogOptions { dir: dir(), segment_bytes: 16 * 1024, total_bytes_max: 1 << 20, sync }
+    CommitLogOptions {
+        dir: dir(),
+        segment_bytes: 16 * 1024,
+        total_bytes_max: 1 << 20,
+        sync,
+        is_archived: false,
+    }
 }
 
 /// Reads every segment; returns the appended numbers that were found, and the report.

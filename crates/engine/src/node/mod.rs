@@ -53,13 +53,14 @@ use crate::table::Table;
 
 pub use close::close;
 pub use deadline::Deadline;
-pub use flush::{flush, sync};
+pub use flush::{Rotation, flush, rotate_logs, sync};
 pub use large_data::large_data;
 pub use read::{read, sstables_of_key};
 pub use report::{
     index_states, read_diagnostics, read_semaphores, rebuild_indexes, report, table_messages, table_reports,
 };
 pub use schema::{change_schema, make_dirs, publish};
+pub use snapshot::checkpoint::{Checkpoint, CheckpointTable, checkpoint};
 pub use snapshot::snapshot;
 pub use snapshot::store::{Clear, clear as clear_snapshots, list as snapshots};
 pub use truncate::truncate;

@@ -29,6 +29,8 @@ pub(super) struct Memory {
     cached_bytes_max: usize,
     /// Limit of the caches alone, as a fraction of `cached_bytes_max`.
     cached_part_max: Cell<f64>,
+    /// Writes wait, whatever the memory is.
+    pub(super) is_paused: Cell<bool>,
 }
 
 impl Memory {
@@ -39,6 +41,7 @@ impl Memory {
             limits: DirtyLimits::of(memory_bytes),
             cached_bytes_max: cached_bytes_max(memory_bytes),
             cached_part_max: Cell::new(1.0),
+            is_paused: Cell::new(false),
         }
     }
 
@@ -47,10 +50,10 @@ impl Memory {
         self.dirty_bytes.get()
     }
 
-    /// Whether writes wait for a flush.
+    /// Whether writes wait for a flush, or for the end of a pause.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.dirty_bytes.get() >= self.limits.max_bytes
+        self.dirty_bytes.get() >= self.limits.max_bytes || self.is_paused.get()
     }
 
     /// Records that a memtable has changed from `before` to `after` bytes. Returns whether one should be

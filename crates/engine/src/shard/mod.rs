@@ -56,6 +56,8 @@ pub struct EngineShard {
     memory: Memory,
     /// Signalled when a memtable may have to be sealed.
     pressure: Event,
+    /// Signalled when writes may go on after a pause.
+    resumed: Event,
     /// The log segment of the last write.
     last_segment: Cell<u64>,
     /// Buffer for encoded entries, kept to reuse its memory.
@@ -123,6 +125,7 @@ impl EngineShard {
             flushes,
             memory: Memory::new(memory_bytes, pool),
             pressure: Event::new(),
+            resumed: Event::new(),
             last_segment: Cell::new(0),
             scratch: RefCell::default(),
             locks: PartitionLocks::default(),
@@ -242,6 +245,7 @@ impl EngineShard {
         self.compactions.stop().await;
         self.flushes.stop();
         self.pressure.signal();
+        self.resumed.signal();
         self.flushes.ended.signal();
         let Some(tasks) = self.tasks.take() else { return };
         tasks.flush_queue.await;

@@ -224,6 +224,17 @@ impl EngineShard {
         }
     }
 
+    /// Makes all writes of this shard wait until [`Self::resume_writes`]. Later writes are appended to no log
+    /// and are in no memtable meanwhile.
+    pub fn pause_writes(&self) {
+        self.memory.is_paused.set(true);
+    }
+
+    pub fn resume_writes(&self) {
+        self.memory.is_paused.set(false);
+        self.resumed.signal();
+    }
+
     #[inline]
     fn grown(&self, before: usize, after: usize) {
         if self.memory.grown(before, after) {
@@ -234,6 +245,10 @@ impl EngineShard {
     pub(super) async fn wait_for_memory(&self) -> Result<(), EngineError> {
         if self.stopping.get() {
             return Err(EngineError::Stopped);
+        }
+        if self.memory.is_paused.get() {
+            self.resumed.until(|| !self.memory.is_paused.get() || self.stopping.get()).await;
+            return Ok(());
         }
         if let Some(why) = self.flushes.no_space() {
             return Err(EngineError::NoSpace(why));

@@ -23,7 +23,7 @@ pub enum Unbuilt {
 }
 
 impl Unbuilt {
-    fn text(self) -> String {
+    pub fn text(self) -> String {
         match self {
             Self::Again => "again\n".to_string(),
             Self::Behind(token) => format!("token {token}\n"),

@@ -54,6 +54,6 @@ fn a_point_read_does_not_wait_for_the_scans_before_it() {
         before
     });
     let ended = ended.unwrap_or_else(|stop| panic!("{stop}"));
-    // At most 100 reads are admitted at once; the point read is the next.
-    assert!(ended < 150, "{ended} scans ended before the point read");
+    // 100 scans are admitted before it, and it is the next; others end while it reads.
+    assert!(ended < 200, "{ended} scans ended before the point read");
 }

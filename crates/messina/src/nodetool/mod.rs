@@ -13,9 +13,11 @@
 //! | `snapshot`, `listsnapshots`, `clearsnapshot` | `snapshots.rs` |
 //! | `describecluster`, `ring`, `getendpoints`, `sstableinfo`, `rebuild_index`, caches, … | `cluster.rs` |
 //! | histograms, `tpstats`, `clientstats`, `toppartitions`, timeouts, tracing | `requests.rs` |
+//! | `enableauditlog`, `disableauditlog`, `getauditlog` | `audit.rs` |
 //! | `tasks` | `tasks.rs` |
 //! | commands that need more nodes, or parts that are not there | `one_node.rs` |
 
+mod audit;
 mod call;
 mod cluster;
 mod cluster_text;
@@ -37,10 +39,11 @@ pub mod text;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Command, Subcommand, ValueEnum};
 
+use audit::AuditCommand;
 use call::Call;
 use cluster::ClusterCommand;
 use compactions::CompactionCommand;
@@ -104,6 +107,8 @@ enum NodetoolCommand {
     Cluster(ClusterCommand),
     #[command(flatten)]
     Request(RequestCommand),
+    #[command(flatten)]
+    Audit(AuditCommand),
     /// Shows and stops long operations
     #[command(subcommand)]
     Tasks(TasksCommand),
@@ -162,6 +167,7 @@ pub fn run(arguments: &NodetoolArguments) -> Result<(), NodetoolError> {
         NodetoolCommand::Snapshot(command) => command.run(&call),
         NodetoolCommand::Cluster(command) => command.run(&call),
         NodetoolCommand::Request(command) => command.run(&call),
+        NodetoolCommand::Audit(command) => command.run(&call),
         NodetoolCommand::Tasks(command) => command.run(&call),
         NodetoolCommand::OneNode(command) => command.run(&call),
     }?;
@@ -189,15 +195,23 @@ fn login(arguments: &NodetoolArguments) -> Result<Option<String>, NodetoolError>
     let Some(path) = &arguments.password_file else {
         return Err("-u needs a password: -pw PASSWORD, or -pwf FILE".to_string().into());
     };
+    Ok(Some(login_of(name, path)?))
+}
+
+/// `name:password` from a file with a line `name password` or `name:password` for each name.
+///
+/// # Errors
+/// The file cannot be read, or has no line for the name.
+pub fn login_of(name: &str, path: &Path) -> Result<String, String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let of_line = |line: &str| {
-        let rest = line.trim().strip_prefix(name.as_str())?;
+        let rest = line.trim().strip_prefix(name)?;
         Some(rest.strip_prefix([' ', '\t', ':'])?.trim().to_string())
     };
     match text.lines().find_map(of_line) {
-        Some(password) => Ok(Some(format!("{name}:{password}"))),
-        None => Err(format!("{} has no line for {name}", path.display()).into()),
+        Some(password) => Ok(format!("{name}:{password}")),
+        None => Err(format!("{} has no line for {name}", path.display())),
     }
 }
 

@@ -33,7 +33,6 @@ const NO_HINTS: &str = "no other node can miss a write, so there are no hints";
 const NO_STREAMS: &str = "there is no other node to stream to";
 const NO_CIDR: &str = "connections are not restricted by network (CIDR)";
 const NO_AUTH_CACHE: &str = "roles and permissions are read where they are stored; a change acts at once";
-const NO_AUDIT: &str = "there is no audit log";
 const NO_QUERY_LOG: &str = "there is no full query log";
 const NO_AUTO_REPAIR: &str = "there is one copy of each partition, so nothing is repaired";
 const NO_GUARDRAILS: &str = "limits are options of messina.yaml: SELECT * FROM system_views.settings";
@@ -46,7 +45,7 @@ pub const COMMANDS: &[Known] = &[
     (
         "backup",
         "Copies snapshots to object storage",
-        Refused("there is no object storage; copy a snapshot's directory"),
+        Refused("use `messina backup create`, which copies to directories and object storage"),
     ),
     ("bootstrap", "Resumes the join of a node", Refused("the node has joined: it is alone")),
     (
@@ -62,7 +61,6 @@ pub const COMMANDS: &[Known] = &[
         "Moves the data of this node to others and ends it",
         Refused("no other node could take the data"),
     ),
-    ("disableauditlog", "Ends the audit log", Nothing(NO_AUDIT)),
     ("disablebackup", "Ends incremental backups", Nothing("there are no incremental backups")),
     ("disablefullquerylog", "Ends the full query log", Nothing(NO_QUERY_LOG)),
     ("disablegossip", "Ends gossip with other nodes", Nothing("there is no other node to gossip with")),
@@ -81,11 +79,10 @@ pub const COMMANDS: &[Known] = &[
             "SSTables in quarantine are part of their table: nodetool scrub keeps their readable content",
         ),
     ),
-    ("enableauditlog", "Begins an audit log", Refused(NO_AUDIT)),
     (
         "enablebackup",
         "Begins incremental backups",
-        Refused("there are no incremental backups; nodetool snapshot makes whole ones"),
+        Refused("use `messina backup create`, which copies only new SSTables"),
     ),
     ("enablefullquerylog", "Begins a log of all queries", Refused(NO_QUERY_LOG)),
     ("enablegossip", "Begins gossip with other nodes", Nothing("there is no other node to gossip with")),
@@ -105,7 +102,6 @@ pub const COMMANDS: &[Known] = &[
              node, and nodetool compact purge them",
         ),
     ),
-    ("getauditlog", "Shows the options of the audit log", State("enabled false")),
     ("getauthcacheconfig", "Shows the options of a cache of roles", Nothing(NO_AUTH_CACHE)),
     ("getautorepairconfig", "Shows the options of automatic repairs", Nothing(NO_AUTO_REPAIR)),
     (
@@ -176,11 +172,7 @@ pub const COMMANDS: &[Known] = &[
     ("replaybatchlog", "Replays batches on other nodes", Nothing("no batch waits for another node")),
     ("resetfullquerylog", "Ends the full query log and removes its files", Nothing(NO_QUERY_LOG)),
     ("resetlocalschema", "Takes the schema from other nodes", Refused("no other node has the schema")),
-    (
-        "restore",
-        "Copies SSTables from object storage",
-        Refused("there is no object storage; see nodetool import"),
-    ),
+    ("restore", "Copies SSTables from object storage", Refused("use `messina backup restore`")),
     ("resumehandoff", "Resumes the delivery of hints", Nothing(NO_HINTS)),
     ("setauthcacheconfig", "Sets the options of a cache of roles", Refused(NO_AUTH_CACHE)),
     ("setautorepairconfig", "Sets the options of automatic repairs", Refused(NO_AUTO_REPAIR)),

@@ -97,7 +97,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Aligns the rows of a table: each column is as wide as its widest cell.
-pub(super) fn aligned(rows: &[Vec<String>], gap: &str) -> String {
+pub(crate) fn aligned(rows: &[Vec<String>], gap: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)

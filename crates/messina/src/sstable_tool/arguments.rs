@@ -39,6 +39,8 @@ pub enum SSTableCommand {
     Export(ExportArguments),
     /// Tries each codec and chunk length on samples of a table's data, and advises one.
     Advise(AdviseArguments),
+    /// Counts tombstones: how many, how old, in which partitions, and which of them other SSTables keep.
+    Tombstones(TombstonesArguments),
     /// Lists the SSTables of a directory and all directories below it, by table.
     Ls(LsArguments),
 }
@@ -73,6 +75,15 @@ pub struct ShowArguments {
     pub files: Vec<PathBuf>,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+}
+
+#[derive(Args, Debug)]
+pub struct TombstonesArguments {
+    #[command(flatten)]
+    pub show: ShowArguments,
+    /// The table's gc_grace_seconds. Tombstones older than that may be dropped.
+    #[arg(long, value_name = "SECONDS", default_value_t = 864_000)]
+    pub gc_grace: u32,
 }
 
 #[derive(Args, Debug)]

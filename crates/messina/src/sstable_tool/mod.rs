@@ -6,6 +6,7 @@
 //! - `run`: finds the SSTables, and runs each tool on them;
 //! - `query`: SELECT on SSTables;
 //! - `advise`: samples data, and prints the settings of compression with their costs;
+//! - `tombstones`: counts tombstones, and those that other SSTables keep;
 //! - `ls`: lists a directory, by table;
 //! - `listed`: compares TOC.txt with the files of a directory;
 //! - `progress`: progress on a terminal.
@@ -21,5 +22,6 @@ mod ls;
 mod progress;
 mod query;
 mod run;
+mod tombstones;
 
 pub use arguments::SSTableCommand;

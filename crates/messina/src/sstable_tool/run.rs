@@ -27,12 +27,12 @@ use super::arguments::{
     ScrubArguments, ShowArguments, SplitArguments, VerifyArguments, WrittenVersion,
 };
 use super::progress::Progress;
-use super::{advise, listed, ls, query};
+use super::{advise, listed, ls, query, tombstones};
 
 const CACHE_BYTES: usize = 8 << 20;
-const CLASS: IoClass = IoClass::Maintenance;
+pub const CLASS: IoClass = IoClass::Maintenance;
 /// Fragments between two checks of the clock and of preemption.
-const FRAGMENTS_A_CHECK: u64 = 1024;
+pub const FRAGMENTS_A_CHECK: u64 = 1024;
 const EXIT_FAILED: u8 = 1;
 const EXIT_DAMAGED: u8 = 2;
 
@@ -86,6 +86,7 @@ async fn run(shard: &Shard, command: SSTableCommand) -> Result<End, String> {
         SSTableCommand::Export(arguments) => export(shard, &arguments).await,
         SSTableCommand::Query(arguments) => query::run(shard, &arguments).await,
         SSTableCommand::Advise(arguments) => advise::run(shard, &arguments).await,
+        SSTableCommand::Tombstones(arguments) => tombstones::run(shard, &arguments).await,
         SSTableCommand::Ls(arguments) => ls::run(shard, &arguments).await,
     }
 }
@@ -208,11 +209,11 @@ impl<'a> Tables<'a> {
     }
 }
 
-fn schema_of(header: &SerializationHeader) -> Result<Arc<TableSchema>, String> {
+pub fn schema_of(header: &SerializationHeader) -> Result<Arc<TableSchema>, String> {
     schema_of_header(header).map_err(|error| format!("its header describes no table: {error}"))
 }
 
-fn label(table: &SSTable) -> String {
+pub fn label(table: &SSTable) -> String {
     table.dir().join(table.name().to_string()).display().to_string()
 }
 

@@ -1,5 +1,9 @@
 //! Tests of the program as a process: started, queried, stopped, started again.
 
+mod backup;
+mod backup_rounds;
+#[cfg(feature = "object-storage")]
+mod backup_s3;
 mod bad_input;
 #[path = "../../../server/src/tls/testing.rs"]
 mod certificates;

@@ -149,6 +149,16 @@ impl Client {
         assert!(matches!(answer, Response::Void | Response::SchemaChange(_)), "{text}: {answer:?}");
     }
 
+    /// Whether the statement was answered, and not with an error; false if the server is gone.
+    pub fn try_run(&mut self, text: &str) -> bool {
+        let bytes = self.bytes_of(1, &query(text));
+        if self.socket.write_all(&bytes).is_err() {
+            return false;
+        }
+        let answer = self.receive().map(|(_, message)| message.response);
+        matches!(answer, Some(Response::Void | Response::SchemaChange(_)))
+    }
+
     pub fn half_close(&self) {
         self.socket.shutdown(Shutdown::Write).unwrap();
     }

@@ -95,6 +95,30 @@ fn components_as_text_and_json() {
 }
 
 #[test]
+fn tombstones_are_counted() {
+    let keyspace = std::fs::read_dir(sample("deletions/data")).unwrap().next().unwrap().unwrap().path();
+    let tables = std::fs::read_dir(keyspace).unwrap().map(|entry| entry.unwrap().path());
+    let dirs: Vec<String> = tables.map(|path| path.to_str().unwrap().to_string()).collect();
+    let tombstones = |options: &[&str]| {
+        let dirs = dirs.iter().map(String::as_str);
+        well(&["tombstones"].into_iter().chain(options.iter().copied()).chain(dirs).collect::<Vec<_>>())
+    };
+    let json = tombstones(&["--format", "json"]);
+    let found: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sum = |name: &str| found.iter().map(|sstable| sstable[name].as_u64().unwrap()).sum::<u64>();
+    for kind in ["partitions", "ranges", "rows", "cells"] {
+        assert!(sum(kind) > 0, "{kind}: {json}");
+    }
+    // Cassandra wrote them long ago.
+    assert_eq!(sum("droppable"), sum("tombstones"), "{json}");
+    let young = tombstones(&["--format", "json", "--gc-grace", "4000000000"]);
+    assert!(young.contains("\"droppable\":0"), "{young}");
+    let text = tombstones(&[]);
+    assert!(text.contains(" tombstones, ") && text.contains("most in the partitions "), "{text}");
+}
+
+#[test]
 fn a_verify_and_a_scrub_of_a_damaged_one() {
     let dir = Dir::new("scrub");
     let source = dir.0.join("source");

@@ -13,7 +13,8 @@ use reports::MemoryClass;
 use runtime::{GroupStats, IoStats};
 use sstable::pool::{CacheClass, ClassStats};
 
-use super::statement_metrics;
+use super::{backup_metrics, statement_metrics};
+use crate::api::backup_answers::BackupStatus;
 use crate::cql_server::{LevelReport, StatementReport};
 use crate::managed_node::Mode;
 use crate::process_use::ProcessUse;
@@ -30,6 +31,7 @@ pub struct Process {
     pub resident_bytes: u64,
     pub connections: u64,
     pub mode: Mode,
+    pub backups: BackupStatus,
 }
 
 /// Upper bounds of the latency buckets, in microseconds: fine enough for percentiles on a dashboard.
@@ -135,6 +137,7 @@ pub fn text(
     page.family("scylla_transport_current_connections", "gauge", "Client connections.")
         .sample(&[], process.connections);
     statement_metrics::of_process(&mut page, process);
+    backup_metrics::of_backups(&mut page, &process.backups);
     statement_metrics::of_statements(&mut page, statements);
     statement_metrics::of_memory(&mut page, process.memory_budget_bytes, memory);
     statement_metrics::of_shards(&mut page, process.memory_budget_bytes, shards, tables);
@@ -688,6 +691,7 @@ mod tests {
             resident_bytes: 9,
             connections: 2,
             mode: Mode::Normal,
+            backups: BackupStatus::default(),
         };
         let memory = vec![vec![MemoryClass::new("memtables", 300, None)], vec![]];
         let mut writes = Latencies { total_us: 60_000_051, ..Latencies::default() };

@@ -41,11 +41,19 @@
 //! | `GET` and `POST /v1/tracing?probability=` | the fraction of requests that is traced |
 //! | `POST /v1/toppartitions?keyspace=&tables=&duration_ms=&capacity=&count=` | the partitions that are used most |
 //! | `GET /v1/sstables?keyspace=&table=&key=` | the SSTables that have a partition |
+//! | `GET /v1/backups?target=`, `POST …` | the backups of a target; makes one |
+//! | `GET /v1/backups/status` | the schedule of backups, and the last one |
+//! | `POST /v1/backups/verify?target=&backup=` | reads and checks every object of a backup, or of all |
+//! | `POST /v1/backups/restore?target=&backup=&keyspace=&table=&as=&merge=` | restores tables into this node |
+//! | `POST /v1/backups/prune?target=&keep=&older_than_ms=&dry_run=` | removes old backups |
 //! | `GET /v1/snapshots`, `POST …?tag=&keyspace=&table=`, `DELETE …?tag=&keyspace=` | snapshots |
 //!
 //! Answers are the types of [`crate::api::answers`]. Errors are `{"error": "…"}` with a status that tells a
 //! wrong request from a failed node. Requests that change something need the header `X-Requested-By`.
 
+mod audit;
+mod backup_metrics;
+mod backups;
 mod cluster;
 mod compactions;
 mod disk;
@@ -132,7 +140,13 @@ pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
         .route("/v1/clients", get(requests::clients))
         .route("/v1/timeouts", get(requests::timeouts).post(requests::set_timeout))
         .route("/v1/tracing", get(requests::trace_probability).post(requests::set_trace_probability))
+        .route("/v1/audit", get(audit::show).post(audit::enable).delete(audit::disable))
         .route("/v1/toppartitions", post(requests::top_partitions))
+        .route("/v1/backups", get(backups::list).post(backups::create))
+        .route("/v1/backups/status", get(backups::status))
+        .route("/v1/backups/verify", post(backups::verify))
+        .route("/v1/backups/restore", post(backups::restore))
+        .route("/v1/backups/prune", post(backups::prune))
         .route("/v1/snapshots", get(snapshots::list).post(snapshots::take).delete(snapshots::clear))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
@@ -288,6 +302,7 @@ async fn metrics_text(State(node): OfNode) -> Result<Response, ApiError> {
         resident_bytes: resident_bytes(),
         connections: node.listeners.connections(),
         mode: node.mode(),
+        backups: node.backups.status(),
     };
     let text = metrics::text(&process, &shards, &tables, &levels, &statements, &memory);
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())

@@ -54,6 +54,13 @@ const OF_STATEMENTS: &[OfStatements] = &[
         s.in_batches
     }),
     ("scylla_cql_rows_read", "counter", "Rows that SELECT statements returned.", |s| s.rows_read),
+    ("messina_audit_entries_total", "counter", "Entries written to the audit log.", |s| s.audit.entries),
+    (
+        "messina_audit_dropped_total",
+        "counter",
+        "Entries of the audit log that were lost: the queue was full, or the file could not be written.",
+        |s| s.audit.dropped,
+    ),
     ("scylla_cql_prepared_cache_size", "gauge", "Prepared statements; each shard has all.", |s| s.prepared),
     ("scylla_cql_prepared_cache_memory_footprint", "gauge", "Bytes of prepared statements.", |s| {
         s.prepared_bytes

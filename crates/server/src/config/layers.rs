@@ -448,7 +448,10 @@ fn contradictions(config: &Config) -> Vec<String> {
     if let Err(error) = config.security.client_encryption.tls_files() {
         errors.push(format!("client_encryption_options: {error}"));
     }
-    let SecurityConfig { authenticator, authorizer, .. } = &config.security;
+    let SecurityConfig { authenticator, authorizer, audit, .. } = &config.security;
+    if let Err(error) = audit.options(&config.place.data_dir) {
+        errors.push(format!("audit_logging_options: {error}"));
+    }
     if *authenticator == Authenticator::AllowAll && *authorizer != Authorizer::AllowAll {
         errors.push(format!(
             "authorizer: {} can't be used with {}, which asks nobody for a name; set authenticator: {}",

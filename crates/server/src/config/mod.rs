@@ -11,6 +11,7 @@
 //! - [`flags`]: each option as a flag;
 //! - [`security`]: every spelling of the security options of Cassandra and ScyllaDB: obeyed, or the start is
 //!   refused;
+//! - [`audit`]: the audit log;
 //! - [`encryption`], [`ports`]: TLS of a listener, and which ports are opened;
 //! - [`http_protection`]: access rules of the admin API and the metrics;
 //! - [`ignored`]: options of Cassandra and ScyllaDB that have no effect here;
@@ -20,6 +21,7 @@
 //!
 //! Everything is pure except [`load`], which reads the file and the environment.
 
+pub mod audit;
 pub mod encryption;
 pub mod flags;
 pub mod http_protection;
@@ -44,7 +46,7 @@ pub use http_protection::HttpProtection;
 pub use layers::{ConfigErrors, Note, Setting};
 pub use options::{CommitlogSync, IoBackend, LogLevel, OnDamagedCommitlog, SSTableFormat};
 pub use parts::{
-    BatchConfig, CommitlogConfig, CompactionConfig, FunctionConfig, HttpConfig, IdentityConfig,
+    BackupConfig, BatchConfig, CommitlogConfig, CompactionConfig, FunctionConfig, HttpConfig, IdentityConfig,
     LargeDataConfig, ListenConfig, LogConfig, MachineConfig, PlaceConfig, ReadConfig, RequestConfig,
     ResultConfig, SSTableConfig, SchemaConfig, SecurityConfig, TimeoutConfig,
 };
@@ -64,6 +66,7 @@ pub struct Config {
     pub commitlog: CommitlogConfig,
     pub compaction: CompactionConfig,
     pub sstables: SSTableConfig,
+    pub backup: BackupConfig,
     pub large_data: LargeDataConfig,
     pub reads: ReadConfig,
     pub listen: ListenConfig,

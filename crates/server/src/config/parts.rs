@@ -7,13 +7,14 @@
 //! | part | consumer |
 //! |---|---|
 //! | all of them | `serve::run` |
-//! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`], [`LogConfig`] | `serve.rs` |
+//! | [`PlaceConfig`], [`HttpConfig`], [`MachineConfig`], [`LogConfig`], [`BackupConfig`] | `serve.rs` |
 //! | [`CommitlogConfig`], [`CompactionConfig`], [`SSTableConfig`], [`LargeDataConfig`], [`ReadConfig`] | `storage.rs` |
 //! | [`IdentityConfig`], [`ListenConfig`], [`SecurityConfig`], [`RequestConfig`], [`ResultConfig`], [`BatchConfig`], [`SchemaConfig`] | `cql_server/wiring.rs` |
 //! | [`TimeoutConfig`] | `cql_server/wiring.rs`; two of them also limit the engine's queues |
 
 use std::path::PathBuf;
 
+use super::audit::AuditConfig;
 use super::encryption::Encryption;
 use super::http_protection::HttpProtection;
 use super::options::{
@@ -135,6 +136,20 @@ impl Default for CommitlogConfig {
             on_damaged: OnDamagedCommitlog::Refuse,
         }
     }
+}
+
+/// Backups that the node makes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BackupConfig {
+    pub target: Option<String>,
+    /// 0: no schedule.
+    pub interval_ms: u64,
+    /// 0: all.
+    pub keep: u64,
+    /// 0: no limit.
+    pub io_throughput_bytes_s: u64,
+    /// 0: the commit log is not archived.
+    pub archive_interval_ms: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -290,6 +305,7 @@ pub struct SecurityConfig {
     pub authenticator: Authenticator,
     pub authorizer: Authorizer,
     pub dynamic_data_masking: bool,
+    pub audit: AuditConfig,
 }
 
 impl Default for SecurityConfig {
@@ -299,6 +315,7 @@ impl Default for SecurityConfig {
             authenticator: Authenticator::AllowAll,
             authorizer: Authorizer::AllowAll,
             dynamic_data_masking: false,
+            audit: AuditConfig::default(),
         }
     }
 }
@@ -337,6 +354,8 @@ pub struct TimeoutConfig {
     pub counter_write_ms: u64,
     pub cas_contention_ms: u64,
     pub truncate_ms: u64,
+    /// Statements that take longer are logged; 0: none.
+    pub slow_query_ms: u64,
 }
 
 impl Default for TimeoutConfig {
@@ -348,6 +367,7 @@ impl Default for TimeoutConfig {
             counter_write_ms: 5_000,
             cas_contention_ms: 1_000,
             truncate_ms: 60_000,
+            slow_query_ms: 500,
         }
     }
 }

@@ -150,8 +150,8 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> SettingEffect {
         _ if TUNING.contains(&name) => Inert(CACHE),
         "full_query_logging_options" if rest != "log_dir" || is_off => Inert(OFF),
         "full_query_logging_options" => not_built("a log of all queries"),
-        "audit_logging_options"
-        | "transparent_data_encryption_options"
+        "audit_logging_options" => audit_log(rest, &text, all),
+        "transparent_data_encryption_options"
         | "user_info_encryption"
         | "system_info_encryption"
         | "authentication_options"
@@ -163,7 +163,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> SettingEffect {
             }
         }
         "audit" if is_off => Inert(OFF),
-        "audit" => not_built("an audit log"),
+        "audit" => Refused(OTHER_AUDIT.to_string()),
         "audit_categories"
         | "audit_tables"
         | "audit_keyspaces"
@@ -174,7 +174,7 @@ pub fn judge(setting: &Setting, all: &[Setting]) -> SettingEffect {
             match audit {
                 Some(value) if is_false(value) || value.eq_ignore_ascii_case("none") => Inert(OFF),
                 None if is_off || rest_is_tuning(top) => Inert(OFF),
-                _ => not_built("an audit log"),
+                _ => Refused(OTHER_AUDIT.to_string()),
             }
         }
         "crypto_provider" => {
@@ -284,6 +284,32 @@ fn class(option: &'static str, rest: &str, value: &RawValue, classes: &[&'static
     match option {
         "authenticator" | "authorizer" => Means(vec![(option, known.to_string())]),
         _ => Inert("without effect, since there is no other"),
+    }
+}
+
+/// Why ScyllaDB's `audit` is refused.
+const OTHER_AUDIT: &str = "the audit log has Cassandra's form, files, and is configured by audit_logging_options; remove the option";
+
+/// Parts of `audit_logging_options` that the table of options does not have.
+fn audit_log(rest: &str, text: &str, all: &[Setting]) -> SettingEffect {
+    let is_on = is_enabled("audit_logging_options", all);
+    let class = options::without_package(text);
+    match rest {
+        "logger" | "logger.class_name" if class.eq_ignore_ascii_case("FileAuditLogger") => Means(vec![]),
+        _ if !is_on => Inert(OFF),
+        "logger" | "logger.class_name" => {
+            Refused(format!("{text:?} is not allowed; expected FileAuditLogger, which writes lines of text"))
+        }
+        "max_archive_retries" | "allow_nodetool_archive_command" => {
+            Inert("without effect, since no command archives files")
+        }
+        "archive_command" if text.is_empty() => Inert(OFF),
+        "archive_command" => Refused(
+            "this is not built; the files of an ended cycle do not change any more and can be moved away"
+                .to_string(),
+        ),
+        "" => Refused("expected a section; see docs/security.md".to_string()),
+        _ => refuse_unknown(&format!("audit_logging_options.{rest}"), false),
     }
 }
 

@@ -132,6 +132,8 @@ pub struct EngineParts {
     pub memory_bytes: u64,
     pub shards: u32,
     pub commitlog: CommitlogConfig,
+    /// Segments of the commit log are kept until they are archived.
+    pub archives_commitlog: bool,
     pub compaction: CompactionConfig,
     pub sstables: SSTableConfig,
     pub large_data: LargeDataConfig,
@@ -150,6 +152,7 @@ impl EngineParts {
             memory_bytes,
             shards,
             commitlog,
+            archives_commitlog,
             compaction,
             sstables,
             large_data,
@@ -209,6 +212,7 @@ impl EngineParts {
                 SSTableFormat::Nb => Version::Nb,
             },
             sstable_summary_ratio: summary_ratio,
+            archives_commitlog,
             // No data outlive the process.
             auto_snapshot: auto_snapshot && !in_memory,
             large_data: large_data.limits(),
@@ -298,6 +302,7 @@ mod tests {
             memory_bytes: resources.memory_bytes,
             shards,
             commitlog: config.commitlog,
+            archives_commitlog: false,
             compaction: config.compaction,
             sstables: config.sstables,
             large_data: config.large_data,

@@ -226,6 +226,11 @@ impl ShardCoordinator {
         &self.cql.statement_counters
     }
 
+    /// Logs a statement if it took long.
+    pub fn statement_took(&self, text: &str, took_us: u64) {
+        self.cql.statement_took(text, took_us);
+    }
+
     pub fn levels(&self) -> &levels::Levels {
         &self.cql.levels
     }

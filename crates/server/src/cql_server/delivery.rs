@@ -61,6 +61,8 @@ fn options() -> CqlOptions {
         unfinished_bytes_max: 4 << 20,
         open_connections: Arc::default(),
         prepared_bytes_max: 1 << 20,
+        audit: None,
+        slow_query_us: 0,
         idle_timeout_us: None,
         batch_limits: BatchLimits::DEFAULT,
         schema_rules: cql::SchemaRules::default(),

@@ -19,6 +19,7 @@ use runtime::{Accepted, CpuGroup, ListenOptions, Listener, NetError, Remote, Sha
 use super::connection::Connection;
 use super::transport::{Encryption, Transport};
 use super::{CqlOptions, CqlShard, events, levels};
+use crate::audit;
 
 /// How long requests in flight and the sending of their answers may take when the node stops.
 const DRAIN_US_MAX: u64 = 5_000_000;
@@ -173,6 +174,8 @@ pub async fn stop(remote: &Remote, address: SocketAddr) {
     for stopped in stops {
         let _ = stopped.await;
     }
+    let flush = |shard: Shard| async move { audit::flush(&shard).await };
+    let _ = remote.call(0, CpuGroup::Statement, flush).await;
 }
 
 /// Takes connections again after [`stop`], on the ports that were open, and tells clients that the node at

@@ -9,6 +9,7 @@ use base::broken;
 use engine::node::NodeShard;
 use protocol::{CqlError, Header, Reply};
 
+use super::auditing;
 use super::connection::Connection;
 use super::passwords::Passwords;
 
@@ -30,7 +31,11 @@ pub(crate) enum SetupStage {
 /// Answers AUTH_RESPONSE.
 pub(crate) async fn log_in(connection: &Rc<Connection>, passwords: &Passwords, header: Header, token: &[u8]) {
     let reply = Reply::new(header.version, header.stream);
-    match authenticate(connection, passwords, token).await {
+    let done = authenticate(connection, passwords, token).await;
+    if connection.cql.audit.is_on() {
+        auditing::login_ended(connection, done.as_deref().ok(), done.as_ref().err()).await;
+    }
+    match done {
         Ok(role) => {
             connection.session.logged_in(&role);
             connection.answer(|out| reply.auth_success(out, None));

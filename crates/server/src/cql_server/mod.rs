@@ -13,6 +13,8 @@
 //! | service levels, and the rate of each | `levels.rs` |
 //! | requests that are delayed or refused | `overload.rs` |
 //! | traces | `traces.rs` |
+//! | what the audit log says of requests | `auditing.rs` |
+//! | statements that took long, in the log | `slow_queries.rs` |
 //! | numbers and latencies of statements | `statement_counters.rs` |
 //! | settings that nodetool changes while the node runs | `runtime_settings.rs` |
 //! | events pushed to clients | `events.rs` |
@@ -21,6 +23,7 @@
 //! Each shard has a `CqlShard` with its own connections and its own copy of every prepared statement, so a
 //! request touches nothing of another shard unless its partition lives there.
 
+mod auditing;
 mod connection;
 mod coordinator;
 #[cfg(test)]
@@ -34,6 +37,7 @@ mod overload;
 mod passwords;
 mod runtime_settings;
 mod session;
+mod slow_queries;
 mod statement_counters;
 mod statements;
 mod taking;
@@ -43,6 +47,7 @@ mod user;
 mod wiring;
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -58,6 +63,7 @@ use reader::ReadError;
 use reports::memory_text;
 use runtime::{CpuGroup, Event, Shard};
 
+pub(crate) use events::schema_changed as tell_schema_changed;
 pub use introspection::{UnderWay, clients, memory, node_info, requests_in_flight};
 pub use listener::{ListenError, Opened, Port, start as listen, stop as stop_listening};
 pub use overload::Limits;
@@ -69,10 +75,12 @@ pub use wiring::start;
 pub use levels::{LevelReport, report as level_reports};
 pub use passwords::Passwords;
 
+use crate::audit::{AuditLog, AuditOptions};
 use connection::Connection;
 use levels::{Effective, Level, Levels};
 use overload::AdmissionDecision;
 use runtime_settings::RuntimeSettings;
+use slow_queries::SlowQueries;
 use statement_counters::StatementCounters;
 use statements::Statements;
 use traces::Traces;
@@ -103,6 +111,8 @@ pub struct CqlOptions {
     pub passwords: Option<Passwords>,
     /// Users need permissions.
     pub checks_permissions: bool,
+    /// The audit log; `None`: it is off until nodetool switches it on.
+    pub audit: Option<Arc<AuditOptions>>,
     /// Columns can be masked.
     pub masks_columns: bool,
     /// Runs user-defined functions; `None` if they are not allowed.
@@ -110,6 +120,8 @@ pub struct CqlOptions {
     /// The node counts as all replicas of a keyspace.
     pub counts_as_all_replicas: bool,
     pub timeouts: Timeouts,
+    /// Statements that take longer are logged; 0: none.
+    pub slow_query_us: u64,
     /// Limit on one shard of the bytes of answers that clients do not take. Beyond it only connections with
     /// few such bytes are read.
     pub answer_bytes_max: usize,
@@ -219,6 +231,8 @@ pub(crate) struct CqlShard {
     pub statement_counters: StatementCounters,
     pub runtime: RuntimeSettings,
     pub traces: Traces,
+    pub audit: Rc<AuditLog>,
+    pub slow_queries: Rc<SlowQueries>,
 }
 
 /// Counters of the CQL server, for metrics.
@@ -234,6 +248,8 @@ impl CqlShard {
         let statements = Statements::new(options.prepared_bytes_max);
         let result_memory = ResultMemory::new(options.result_bytes_max);
         let runtime = RuntimeSettings::new(options.timeouts);
+        let node = SocketAddr::new(options.node.listen_address, options.node.listen_port);
+        let audit = AuditLog::start(shard, node, options.audit.clone());
         let this = Rc::new(Self {
             shard: shard.clone(),
             options,
@@ -262,6 +278,8 @@ impl CqlShard {
             statement_counters: StatementCounters::default(),
             runtime,
             traces: Traces::default(),
+            audit,
+            slow_queries: Rc::default(),
         });
         if let Ok(engine) = EngineShard::of(shard) {
             let known = Rc::downgrade(&this);
@@ -386,6 +404,15 @@ impl CqlShard {
         if freed >= FREED_TOLD || self.requests.get() <= overload::REQUESTS_ALWAYS {
             self.freed.set(0);
             self.released.signal();
+        }
+    }
+
+    /// Logs a statement if it took long.
+    #[inline]
+    pub fn statement_took(&self, text: &str, took_us: u64) {
+        let limit_us = self.options.slow_query_us;
+        if took_us > limit_us && limit_us > 0 {
+            self.slow_queries.record(&self.shard, text, took_us, limit_us);
         }
     }
 

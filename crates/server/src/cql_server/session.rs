@@ -20,6 +20,7 @@ use protocol::{
     ShardingInfo, Startup, Supported, Values, WriteKind,
 };
 
+use super::auditing;
 use super::connection::Connection;
 use super::coordinator::ShardCoordinator;
 use super::levels::{Effective, Levels, count};
@@ -305,7 +306,13 @@ async fn answer_unboxed(connection: &Rc<Connection>, header: Header, body: &[u8]
         let client = connection.peer_addr().ip();
         Rc::new(Recorder::new(&connection.cql.shard, client, header))
     });
-    let answer = run(connection, header, body, arrival, trace.clone(), &mut warnings).await;
+    let mut planned = vec![];
+    let answer = run(connection, header, body, arrival, trace.clone(), &mut warnings, &mut planned).await;
+    if connection.cql.audit.is_on() {
+        // Boxed, because the future is large and most nodes do not audit.
+        let ended = auditing::request_ended(connection, header, body, &planned, answer.as_ref().err());
+        Box::pin(ended).await;
+    }
     let tracing_id = match &trace {
         Some(trace) => {
             trace.event(match &answer {
@@ -375,6 +382,7 @@ fn write_rows(reply: &Reply<'_>, out: &mut Vec<u8>, rows: &ResultRows, metadata:
     writer.finish(rows.paging_state.as_deref());
 }
 
+/// Executes a message. If the node audits, `planned` gets its statements, also if they fail.
 async fn run(
     connection: &Rc<Connection>,
     header: Header,
@@ -382,8 +390,10 @@ async fn run(
     arrival: &Arrival,
     trace: Option<Rc<Recorder>>,
     warnings: &mut Vec<String>,
+    planned: &mut Vec<Arc<Prepared>>,
 ) -> Result<Answer, CqlError> {
     let cql = &connection.cql;
+    let is_audited = cql.audit.is_on();
     let message = RequestMessage::decode(&Envelope { header, body })?;
     if let Some(trace) = &trace {
         trace.request(&message.request);
@@ -397,18 +407,27 @@ async fn run(
             let keyspace = parameters.keyspace.or(session_keyspace.as_deref());
             let prepared = Prepared::new(&node.catalog(), keyspace, text)?;
             node.traced(|| "Parsed and planned the statement".to_string());
-            let outcome = execute(&node, arrival, &prepared, &parameters, warnings).await?;
-            Ok(Answer::Outcome { outcome, metadata: SendMetadata::Full })
+            let outcome = execute(&node, arrival, &prepared, &parameters, warnings).await;
+            if is_audited {
+                planned.push(Arc::new(prepared));
+            }
+            Ok(Answer::Outcome { outcome: outcome?, metadata: SendMetadata::Full })
         }
         Request::Prepare { text, keyspace } => {
             let keyspace = keyspace.or(session_keyspace.as_deref());
             let prepared = prepare(cql, &node, keyspace, text).await?;
             node.traced(|| "Prepared the statement on all shards".to_string());
             warnings.extend_from_slice(&prepared.warnings);
+            if is_audited {
+                planned.push(prepared.clone());
+            }
             Ok(Answer::Prepared(prepared))
         }
         Request::Execute(Execute { id, result_metadata_id, parameters }) => {
             let prepared = known(cql, &node, id).await?;
+            if is_audited {
+                planned.push(prepared.clone());
+            }
             if let Some(trace) = &trace {
                 trace.statement(&prepared.text);
                 trace.event("Found the prepared statement");
@@ -440,6 +459,9 @@ async fn run(
                 };
                 statements.push((prepared, &statement.values));
             }
+            if is_audited {
+                planned.extend(statements.iter().map(|(prepared, _)| prepared.clone()));
+            }
             node.traced(|| format!("Parsed and planned {} statements", statements.len()));
             let execution = execution(&node, &batch.parameters);
             let levels = consistency(&batch.parameters);
@@ -463,6 +485,9 @@ async fn run(
             let took_us = node.now_us().saturating_sub(arrival.at_us);
             let (operation, count) = (Operation::of(kind, false), statements.len() as u64);
             cql.statement_counters.ended(operation, Verb::Batch, count, took_us, &outcome);
+            if let Some((first, _)) = statements.first() {
+                cql.statement_took(&first.text, took_us);
+            }
             Ok(Answer::Outcome { outcome: outcome?, metadata: SendMetadata::Full })
         }
         Request::Startup(_) | Request::Options | Request::Register { .. } | Request::AuthResponse { .. } => {
@@ -540,6 +565,7 @@ async fn execute(
     let operation = Operation::of(prepared.kind(), parameters.consistency.is_serial());
     let took_us = node.now_us().saturating_sub(arrival.at_us);
     node.statement_counters().ended(operation, prepared.verb, 1, took_us, &outcome);
+    node.statement_took(&prepared.text, took_us);
     outcome
 }
 

@@ -14,6 +14,7 @@ use runtime::{CpuGroup, Shard};
 
 use super::CqlShard;
 use super::levels::count;
+use crate::audit::AuditCounts;
 
 /// What a statement does, as its coordinator counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +154,7 @@ pub struct StatementReport {
     /// Prepared statements, which each shard has, and their memory.
     pub prepared: u64,
     pub prepared_bytes: u64,
+    pub audit: AuditCounts,
 }
 
 impl StatementReport {
@@ -174,6 +176,7 @@ pub async fn statement_reports(shard: &Shard) -> Result<Vec<StatementReport>, En
             connections_total: cql.counters.connections_total.get(),
             prepared: cql.statements.all().len() as u64,
             prepared_bytes: cql.statements.bytes() as u64,
+            audit: cql.audit.counts(),
             ..cql.statement_counters.report()
         })
     };

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +24,9 @@ use super::overload::Limits;
 use super::passwords::{self, Passwords};
 use super::transport;
 use super::{CqlOptions, Timeouts};
+use crate::audit::AuditOptions;
 use crate::client_listeners::{ClientListeners, ClientParts};
+use crate::config::audit::AuditConfig;
 use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
 use crate::config::ports::{self, PortPlan};
 use crate::config::{
@@ -125,6 +128,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         );
     }
     let masks_columns = security.dynamic_data_masking;
+    let audit = audit_options(&security.audit, &shown.place.data_dir, engine.remote().shard_count())?;
     let checks_permissions = security.authorizer == Authorizer::Cassandra;
     let (tls, passwords) = secure(engine, security)?;
     let ports = listened(&plans, plain, tls.as_ref())?;
@@ -167,9 +171,11 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
         },
         passwords,
         checks_permissions,
+        audit,
         masks_columns,
         scripts: scripts(&schema.functions),
         counts_as_all_replicas,
+        slow_query_us: timeouts.slow_query_ms.saturating_mul(1000),
         timeouts: timeouts_of(timeouts),
         answer_bytes_max: to_usize(
             (shard_bytes / ANSWER_PART).clamp(ANSWER_BYTES_MIN, ANSWER_BYTES_MAX as u64),
@@ -206,8 +212,15 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
 }
 
 fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {
-    let TimeoutConfig { read_ms, range_ms, write_ms, counter_write_ms, cas_contention_ms, truncate_ms } =
-        timeouts;
+    let TimeoutConfig {
+        read_ms,
+        range_ms,
+        write_ms,
+        counter_write_ms,
+        cas_contention_ms,
+        truncate_ms,
+        slow_query_ms: _,
+    } = timeouts;
     let to_us = |ms: u64| ms.saturating_mul(1000);
     Timeouts {
         read_us: to_us(read_ms),
@@ -255,14 +268,29 @@ fn secure(
     engine: &Engine,
     security: SecurityConfig,
 ) -> Result<(Option<Arc<ReloadableTls>>, Option<Passwords>), ServeError> {
-    // Permissions and masks act where statements are executed.
-    let SecurityConfig { client_encryption, authenticator, authorizer: _, dynamic_data_masking: _ } =
+    // Permissions, masks and the audit log act where statements are executed.
+    let SecurityConfig { client_encryption, authenticator, authorizer: _, dynamic_data_masking: _, audit: _ } =
         security;
     let passwords = match authenticator {
         Authenticator::AllowAll => None,
         Authenticator::Password => Some(passwords(engine)?),
     };
     Ok((tls_of(&client_encryption)?, passwords))
+}
+
+/// The options of the audit log if it is enabled.
+fn audit_options(
+    audit: &AuditConfig,
+    data_dir: &Path,
+    shards: u32,
+) -> Result<Option<Arc<AuditOptions>>, ServeError> {
+    if !audit.enabled {
+        return Ok(None);
+    }
+    let mut options = audit.options(data_dir)?;
+    options.queue_bytes_max /= u64::from(shards);
+    info!(target: "auth", "the audit log is on, in {}", options.dir.display());
+    Ok(Some(Arc::new(options)))
 }
 
 /// Starts the password checks. A node without any role gets the superuser that Cassandra and ScyllaDB create.

@@ -90,6 +90,8 @@ fn cql_options(rng: &mut Rng, is_small: bool) -> CqlOptions {
         passwords: None,
         checks_permissions: false,
         masks_columns: false,
+        audit: None,
+        slow_query_us: 0,
         counts_as_all_replicas: false,
         scripts: None,
         timeouts: Timeouts {

@@ -20,6 +20,7 @@ const DOORS: &[(&str, &str)] = &[
         "the shell reads the environment for its user, and its tests have places and servers of their own",
     ),
     ("crates/bench/src/", "benchmarks measure the real machine in its time"),
+    ("crates/backup/src/clock.rs", "backups run on threads of their own, in the real world's time"),
     ("crates/stress/src/clock.rs", "a load generator measures latencies in the real world's time"),
     ("crates/server/src/config/", "the configuration is where the environment comes in"),
     ("crates/server/src/start_time.rs", "uptime and generation are of the real world"),

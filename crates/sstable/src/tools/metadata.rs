@@ -31,6 +31,11 @@ fn key_text(ty: &CqlType, key: &PartitionKey) -> String {
     texts.collect::<Vec<_>>().join(":")
 }
 
+/// A key of this SSTable as text: its parts separated by colons.
+pub fn partition_key_text(sstable: &SSTable, key: &PartitionKey) -> String {
+    key_text(&type_of(&sstable.statistics().header.key_type), key)
+}
+
 fn clustering_text(types: &[String], values: &[Vec<u8>]) -> String {
     let texts = types.iter().zip(values).map(|(class, value)| type_of(class).raw_text_of(value));
     format!("[{}]", texts.collect::<Vec<_>>().join(", "))

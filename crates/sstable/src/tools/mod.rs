@@ -8,6 +8,7 @@
 //! finding    an error found by a verification, as a line
 //! headers    the table of several SSTables; fit: whether an SSTable fits a given table
 //! rewrite    rewrites an SSTable: whole (export) or in pieces (split)
+//! tombstones counts tombstones, by kind and age, and those that another SSTable keeps
 //! scrub      rewrites the readable part of a damaged SSTable
 //! ```
 //! **Guarantees:** no tool changes existing files. Every tool is a stream: its memory is some windows and
@@ -28,6 +29,7 @@ mod scrub;
 mod sstable_path;
 #[cfg(test)]
 mod tests;
+mod tombstones;
 
 pub use finding::{Finding, Findings};
 pub use fit::{Misfit, check_fit};
@@ -35,7 +37,8 @@ pub use headers::{HeaderConflict, merged_header, read_statistics};
 pub use listing::{
     compression_info_json, compression_info_text, index_json, index_text, summary_json, summary_text,
 };
-pub use metadata::{metadata_json, metadata_text};
+pub use metadata::{metadata_json, metadata_text, partition_key_text};
 pub use rewrite::{CompressionChoice, RewriteError, RewritePlan, next_generation, rewrite};
 pub use scrub::{ScrubReport, ScrubRounds, scrub};
 pub use sstable_path::{SSTablePath, SSTablePathError, find, find_damaged};
+pub use tombstones::{TombstoneCount, TombstoneCounter, TombstoneKinds};

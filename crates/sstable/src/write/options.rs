@@ -49,6 +49,8 @@ pub struct WriteOptions {
     pub now_ms: i64,
     /// Memory in which the entries of each secondary index are sorted; more entries are sorted in parts.
     pub index_run_bytes: usize,
+    /// Whether the SSTable has Messina.db. A Cassandra node does not delete this file with the SSTable.
+    pub has_messina_component: bool,
 }
 
 impl WriteOptions {
@@ -78,6 +80,7 @@ impl WriteOptions {
             large_data: LargeDataLimits::default(),
             now_ms: 0,
             index_run_bytes: super::secondary::RUN_BYTES,
+            has_messina_component: true,
         }
     }
 
@@ -94,7 +97,8 @@ impl WriteOptions {
         let mut components = vec![Component::Data, Component::Index, Component::Summary];
         components.extend(self.has_filter().then_some(Component::Filter));
         components.extend([Component::Statistics, checksums, Component::Digest]);
-        components.extend([Component::Messina, Component::Toc]);
+        components.extend(self.has_messina_component.then_some(Component::Messina));
+        components.push(Component::Toc);
         components
     }
 }

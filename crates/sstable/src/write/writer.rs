@@ -437,9 +437,11 @@ impl SSTableWriter {
             component_crcs,
             index_crcs: Some(index_crcs.finish().encode()),
         };
-        let messina_bytes = messina.encode();
-        let last = vec![(Component::Messina, parts(&messina_bytes))];
-        total_bytes += names.write(last, &options, &mut unsynced).await?;
+        if options.has_messina_component {
+            let messina_bytes = messina.encode();
+            let last = vec![(Component::Messina, parts(&messina_bytes))];
+            total_bytes += names.write(last, &options, &mut unsynced).await?;
+        }
         seal::make_durable(&names.files, &names.dir, &unsynced).await?;
         drop(unsynced);
         if sealed {

@@ -10,9 +10,11 @@
 //! 3. With `auto_snapshot`, TRUNCATE and DROP make one first (`automatic`, `before_drop`). Jobs of the table,
 //!    and flushes of later writes, are held back meanwhile; the writes are not. If the snapshot fails,
 //!    nothing is truncated or dropped.
-//! 4. The directory of a dropped table stays as long as it has snapshots, so snapshots are found by listing
+//! 4. For a backup, a [`checkpoint`](mod@checkpoint) makes snapshots of all tables at one point in time.
+//! 5. The directory of a dropped table stays as long as it has snapshots, so snapshots are found by listing
 //!    directories and not through the schema ([`store::list`], [`store::clear`]).
 
+pub mod checkpoint;
 pub mod manifest;
 pub mod store;
 
@@ -172,6 +174,21 @@ pub(crate) async fn resume_table(shard: &Shard, id: TableId) -> Result<(), Engin
         engine.flushes().allow(&*engine.table(id)?);
         engine.compactions().allow(id);
         Ok(())
+    };
+    on_all(shard, CpuGroup::Statement, allow).await.map(drop)
+}
+
+/// Allows flushes of the tables again after a cut.
+async fn resume_flushes(shard: &Shard, ids: Vec<TableId>) -> Result<(), EngineError> {
+    let allow = move |shard: Shard| {
+        let ids = ids.clone();
+        async move {
+            let engine = EngineShard::of(&shard)?;
+            ids.iter()
+                .filter_map(|id| engine.table(*id).ok())
+                .for_each(|table| engine.flushes().allow(&table));
+            Ok(())
+        }
     };
     on_all(shard, CpuGroup::Statement, allow).await.map(drop)
 }

@@ -5,6 +5,8 @@
 //! sets the values of its rows and must observe each of them ([`Group::sees`]). An option of the
 //! configuration's table without a row fails [`every_option_that_acts_has_a_row`].
 
+mod audit;
+mod backups;
 mod caches;
 mod commitlog;
 mod compactions;
@@ -84,6 +86,11 @@ const ROWS: &[Row] = &[
     row("sstables", "sstable_format", "nb", "names of files"),
     row("sstables", "auto_snapshot", "false", "TRUNCATE leaves no snapshot"),
     row("sstables", "sstable_summary_ratio", "1", "size of Summary.db"),
+    row("backups", "backup_target", "kept", "backups are there"),
+    row("backups", "backup_interval", "300ms", "backups are made without a request"),
+    row("backups", "backup_keep", "2", "the number of backups that are there"),
+    row("backups", "backup_archive_interval", "200ms", "passes of the archive"),
+    row("backups", "backup_io_throughput", "1MiB/s", "how long a backup takes"),
     row("listeners", "listen_address", "127.0.0.2", "who answers there"),
     row("listeners", "rpc_address", "127.0.0.3", "who answers there"),
     row("listeners", "broadcast_rpc_address", "10.1.2.3", "system.local"),
@@ -116,12 +123,25 @@ const ROWS: &[Row] = &[
     row("security", "api_password_file", "passwords", "the admin API asks for one"),
     row("security", "api_allow_anonymous", "true", "the admin API asks nobody"),
     row("security", "prometheus_allow_anonymous", "true", "the metrics ask nobody"),
+    row("audit", "audit_logging_options.enabled", "true", "lines of a file"),
+    row("audit", "audit_logging_options.audit_logs_dir", "audited", "the file is there"),
+    row("audit", "audit_logging_options.included_keyspaces", "ks", "entries of this keyspace alone"),
+    row("audit", "audit_logging_options.excluded_keyspaces", "other", "no entries of this keyspace"),
+    row("audit", "audit_logging_options.included_categories", "DML,QUERY", "entries of these categories alone"),
+    row("audit", "audit_logging_options.excluded_categories", "QUERY", "no entries of this category"),
+    row("audit", "audit_logging_options.included_users", "ann", "no entry of another user"),
+    row("audit", "audit_logging_options.excluded_users", "anonymous", "no entry of this user"),
+    row("audit", "audit_logging_options.roll_cycle", "DAILY", "the name of the file"),
+    row("audit", "audit_logging_options.block", "false", "entries that are dropped"),
+    row("audit", "audit_logging_options.max_queue_weight", "1KiB", "entries that are dropped"),
+    row("audit", "audit_logging_options.max_log_size", "1KiB", "an old file is removed"),
     row("timeouts", "read_request_timeout", "1ms", "a read times out"),
     row("timeouts", "range_request_timeout", "1ms", "a scan times out"),
     row("timeouts", "write_request_timeout", "50ms", "a write times out"),
     row("timeouts", "counter_write_request_timeout", "50ms", "an update of a counter times out"),
     row("timeouts", "cas_contention_timeout", "50ms", "a conditional statement times out"),
     row("timeouts", "truncate_request_timeout", "1ms", "TRUNCATE times out"),
+    row("timeouts", "slow_query_log_timeout", "1ms", "a line of the log"),
     row("results", "tombstone_warn_threshold", "3", "a warning in the answer"),
     row("results", "tombstone_failure_threshold", "10", "a read is refused"),
     row("results", "query_tombstone_page_limit", "5", "a page without rows"),
@@ -157,10 +177,12 @@ groups! {
     compactions: compactions::see,
     large_data: sstables::see_large_data,
     sstables: sstables::see,
+    backups: backups::see,
     listeners: listeners::see,
     requests: requests::see,
     tls: tls::see,
     security: security::see,
+    audit: audit::see,
     timeouts: timeouts::see,
     results: results::see,
     caches: caches::see,

@@ -57,6 +57,13 @@ pub fn see(group: &Group) {
         ("SELECT count(v) FROM ks.t WHERE k = 1 BYPASS CACHE", "SELECT count(v) FROM ks.t BYPASS CACHE");
     assert_eq!((client.rows(of_one).len(), client.rows(of_all).len()), (1, 1));
     assert!(server.stop().0.success());
+    let server = group.start("c", &["slow_query_log_timeout"], &[]);
+    with_tables(&server).rows(of_one);
+    server.wait_for("slow_query - ");
+    server.wait_for(of_one);
+    let log = server.log();
+    group.sees("slow_query_log_timeout", log.contains(" msec - slow timeout 1 msec"), &log);
+    assert!(server.stop().0.success());
     let options = ["read_request_timeout", "range_request_timeout", "truncate_request_timeout"];
     for (option, text) in [(options[0], of_one), (options[1], of_all)] {
         let server = group.start("c", &[option], &[]);

@@ -87,7 +87,10 @@ fn authorizers_in_every_form() {
 #[test]
 fn what_is_not_built_stops_the_start() {
     for text in [
-        "audit_logging_options: {enabled: true}",
+        "audit_logging_options: {enabled: true, logger: [{class_name: BinAuditLogger}]}",
+        "audit_logging_options: {enabled: true, archive_command: mv}",
+        "audit_logging_options: {enabled: true, excluded_user: bob}",
+        "audit_logging_options: on",
         "audit: table",
         "audit_categories: DCL,DDL",
         "transparent_data_encryption_options: {enabled: true}",
