@@ -27,6 +27,9 @@ pub const CHUNK_BYTES_MAX: u32 = 1 << 28;
 /// Every chunk is stored compressed, even if it does not shrink.
 pub const ALWAYS_COMPRESSED: u32 = Compression::ALWAYS;
 
+/// Most chunks without data at the end that are read. Messina writes none.
+const EMPTY_CHUNKS_MAX: u64 = 2;
+
 const OPTION_DICTIONARY: &str = ".dictionary.";
 const OPTION_BYTES_MAX: usize = 65534;
 const OPTION_NEVER_WRITTEN: &str = "crc_check_chance";
@@ -46,7 +49,7 @@ pub struct CompressionInfo {
     pub max_compressed_bytes: u32,
     /// Uncompressed length of Data.db. Positions in Index.db are positions in the uncompressed data.
     pub data_bytes: u64,
-    /// File offset of each chunk in Data.db.
+    /// File offset of each chunk in Data.db; chunks without data may follow the last one.
     pub offsets: ChunkOffsets,
 }
 
@@ -84,7 +87,7 @@ impl CompressionInfo {
             found: format!("a file of {file_bytes} bytes").into(),
         })?;
         let data_at = index as u64 * u64::from(self.chunk_bytes);
-        let data_bytes = (self.data_bytes - data_at).min(u64::from(self.chunk_bytes)) as u32;
+        let data_bytes = self.data_bytes.saturating_sub(data_at).min(u64::from(self.chunk_bytes)) as u32;
         Ok(Chunk { stored_at, stored_bytes, data_at, data_bytes })
     }
 
@@ -139,7 +142,8 @@ impl CompressionInfo {
     fn assert_sound(&self) {
         assert!(self.chunk_bytes.is_power_of_two() && self.chunk_bytes <= CHUNK_BYTES_MAX);
         let chunks = self.data_bytes.div_ceil(u64::from(self.chunk_bytes));
-        assert_eq!(self.offsets.len() as u64, chunks, "one offset a chunk");
+        let empty = (self.offsets.len() as u64).checked_sub(chunks);
+        assert!(empty.is_some_and(|empty| empty <= EMPTY_CHUNKS_MAX), "one offset a chunk");
         assert!(i32::try_from(chunks).is_ok(), "the format counts chunks in 31 bits");
     }
 
@@ -169,7 +173,9 @@ impl CompressionInfo {
         let at = take.offset();
         let count = u64::from(take.u32().named("chunk count")?);
         let expected = data_bytes.div_ceil(u64::from(chunk_bytes));
-        if count != expected || count == 0 {
+        // Each sync of a Cassandra compaction after the last byte appends an empty chunk: one, if the
+        // output was opened before it was finished.
+        if expected == 0 || !(expected..=expected + EMPTY_CHUNKS_MAX).contains(&count) {
             let expected = format!("{} for {data_bytes} bytes in chunks of {chunk_bytes}", expected.max(1));
             return Err(FormatError::new("chunk count", at, expected, count.to_string()));
         }
@@ -385,6 +391,25 @@ mod tests {
             error.to_string(),
             format!("chunk offset at byte {}: expected 4 or more, found 3", len - 8)
         );
+    }
+
+    #[test]
+    fn chunks_without_data_at_the_end_are_read() {
+        let mut bytes = sample().encode(Version::Me);
+        let count_at = bytes.len() - 17;
+        let (end, file_bytes) = (9000, 9009);
+        bytes[count_at] = 3;
+        bytes.extend(u64::to_be_bytes(end));
+        let info = CompressionInfo::decode(&bytes, Version::Me).unwrap();
+        let last = info.chunk(1, file_bytes).unwrap();
+        assert_eq!(last.stored_at + last.stored_bytes + CHUNK_CRC_BYTES, end);
+        assert_eq!(u64::from(last.data_bytes), info.data_bytes - last.data_at);
+        assert_eq!(info.chunk(2, file_bytes).unwrap().data_bytes, 0);
+        assert_eq!(info.encode(Version::Me), bytes);
+        bytes[count_at] = 5;
+        bytes.extend([9010, 9020].map(u64::to_be_bytes).concat());
+        let error = CompressionInfo::decode(&bytes, Version::Me).unwrap_err();
+        assert!(error.to_string().contains("found 5"), "{error}");
     }
 
     proptest! {
