@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 ALL_STEPS=(tools fmt clippy doc deny tests simulation simulation_server same_seed fresh_seeds broken_promises sigkill fuzz_seeds peers_harness peers_write peers_read exchange drivers real_input)
 # Run only when named.
-OTHER_STEPS=(differential)
+OTHER_STEPS=(differential object_storage ring)
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
@@ -64,36 +64,50 @@ tests() { # unit tests, laws, examinations, golden files, fuzz targets on their 
     cargo test --workspace 2>&1 | tee "$TEST_LOG"
 }
 
+# The steps of the simulation and of SIGKILL run development builds: their overflow checks and debug assertions are on, and a
+# release build of these crates takes longer than these seeds. The step tests builds them; `cargo build -p sim` would build
+# many crates again, because other packages ask for other features of their dependencies.
+built() { # builds a program of a package, unless the step tests has done so
+    [[ " ${steps[*]} " == *" tests "* ]] || cargo build -p "$1" --bin "$2"
+}
+
+sim() {
+    built sim sim && "$TARGET/debug/sim" "$@"
+}
+
 simulation() { # 500 seeds of random operations with crashes at any I/O operation, compared with a sorted map; a failure prints its seed
-    cargo run --release -p sim --bin sim -- --seeds 0..500
+    sim --seeds 0..500
 }
 
 simulation_server() { # 200 seeds of clients on simulated connections to a node with crashes and faults; a failure prints its seed
-    cargo run --release -p sim --bin sim -- --server --seeds 0..200
+    sim --server --seeds 0..200
 }
 
 same_seed() { # two runs of one seed must end in the same state; otherwise the simulator has a fault
-    cargo run --release -p sim --bin sim -- --twice --seed 1
+    sim --twice --seed 1
 }
 
 fresh_seeds() { # two random seeds
     local seed
     for _ in 1 2; do
         seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
-        echo "fresh seed $seed; to repeat it: cargo run --release -p sim --bin sim -- --seeds $seed..$((seed + 1))"
-        cargo run --release -p sim --bin sim -- --seeds "$seed..$((seed + 1))" || return 1
+        echo "fresh seed $seed; to repeat it: cargo run -p sim --bin sim -- --seeds $seed..$((seed + 1))"
+        sim --seeds "$seed..$((seed + 1))" || return 1
     done
 }
 
 broken_promises() { # breaks each promise on purpose; its checker in the simulation must detect it
-    # A development build, which the step tests has built: release builds cannot break a promise.
-    local broken=(cargo run -p sim --bin sim -- --break all)
-    "${broken[@]}" && "${broken[@]}" --server
+    # Release builds cannot break a promise.
+    sim --break all && sim --break all --server
+}
+
+object_storage() { # backups to a local server of S3 that fails and is slow; installs it from PyPI
+    tests/object_storage.sh
 }
 
 sigkill() { # kills a server under every kind of write 50 times, the engine alone 20 times; acknowledged writes must survive
-    cargo build --release -p messina && cargo build --release -p sim --bin ledger || return 1
-    local ledger=$TARGET/release/ledger
+    built messina messina && built sim ledger || return 1
+    local ledger=$TARGET/debug/ledger
     "$ledger" --kills 50 && "$ledger" --engine --kills 20 || return 1
     if "$ledger" --kills 1 --break lose-one >"$TARGET/ledger-broken.log" || grep "NOT NOTICED" "$TARGET/ledger-broken.log"; then
         echo "a write that was never made was not missed: $TARGET/ledger-broken.log"
@@ -102,7 +116,7 @@ sigkill() { # kills a server under every kind of write 50 times, the engine alon
 }
 
 fuzz_seeds() { # each fuzz target for 5 CPU seconds from its seeds, with AddressSanitizer (more: fuzz/run.sh --seconds N)
-    fuzz/run.sh --seconds 5
+    fuzz/run.sh --seconds 5 --profile fuzz-seeds
 }
 
 peers_harness() { # tests the peer tests: SSTables of Cassandra pass, damaged ones fail
@@ -119,6 +133,10 @@ peers_read() { # large SSTables (nb, oa, da) that Cassandra 4.1 and 5.0 write he
 
 exchange() { # exchanges SSTables between running servers of Messina and Cassandra, in both directions
     tests/drivers/exchange/run.sh --cassandra 4.1 && tests/drivers/exchange/run.sh --cassandra 5.0-latest
+}
+
+ring() { # Messina's compaction strategies inside one and three nodes of Cassandra 5.0, beside Cassandra's own
+    tests/ring/run.sh
 }
 
 drivers() { # Python (protocol 3, 4, 5), cqlsh, Java, Go and Rust drivers against the server

@@ -27,7 +27,7 @@ def main():
     parser.add_argument("--into", type=Path, default=REPO / "testdata", help="where the targets' folders are (default: %(default)s)")
     parser.add_argument("--case", action="append", help="only this case, and leave the others as they are; may be repeated")
     parser.add_argument("--byte-comparable", action="store_true", help="only testdata/byte_comparable/: values as Cassandra 5.0's tries have them")
-    parser.add_argument("--big", action="store_true", help="the big cases; not into testdata/")
+    parser.add_argument("--big", type=int, metavar="ROWS", help="the big cases, with so many rows or partitions in a table; not into testdata/")
     options = parser.parse_args()
     unknown = set(options.targets) - set(samples.TARGETS)
     if unknown:
@@ -37,7 +37,7 @@ def main():
             return byte_comparable(options.into / "byte_comparable")
         for target in options.targets or samples.TARGETS:
             series, config, index_size, cases = samples.TARGETS[target]
-            chosen = [make() for make in (samples.BIG if options.big else cases)]
+            chosen = samples.big(options.big) if options.big else [make() for make in cases]
             if options.case:
                 chosen = [case for case in chosen if case.name in options.case]
             if chosen and make(options.into / target, series, config, index_size, chosen) != 0:

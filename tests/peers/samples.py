@@ -367,8 +367,8 @@ def long_keys():
     return case
 
 
-def big_partition(rows=100_000):
-    """One partition of many rows, with range tombstones that go on over many blocks; a table with a text key and one in reverse."""
+def big_partition(rows):
+    """One partition of `rows` rows, with range tombstones that go on over many blocks; a table with a text key and one in reverse."""
     case = Case("big_partition", index_size="4KiB")
     case.table("by_number", "k int, c int, v text, PRIMARY KEY (k, c)", "CLUSTERING ORDER BY (c DESC) AND compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 16}")
     case.table("by_text", "k int, a text, b int, s int static, v text, PRIMARY KEY (k, a, b)", "compression = {'enabled': false}")
@@ -385,8 +385,8 @@ def big_partition(rows=100_000):
     return case
 
 
-def many_partitions(count=100_000):
-    """Partitions of one row; every hundredth has enough for a row index."""
+def many_partitions(count):
+    """`count` partitions of one row; every hundredth has enough for a row index."""
     case = Case("many_partitions", index_size="1KiB")
     case.table("t", "k text, c int, v int, PRIMARY KEY (k, c)", "compression = {'class': 'ZstdCompressor', 'chunk_length_in_kb': 64}")
     for number in range(count):
@@ -420,5 +420,6 @@ TARGETS = {
                          [*(case for case in BASE if case is not compressors), far_expiry, vectors, row_index, long_keys]),
 }
 
-#: What is too big to be committed, for each of the targets.
-BIG = [big_partition, many_partitions, many_chunks]
+def big(rows):
+    """What is too big to be committed, for each of the targets: `rows` rows or partitions in a table."""
+    return [big_partition(rows), many_partitions(rows), many_chunks()]
