@@ -125,7 +125,7 @@ const COMMANDS: &[(&str, Does)] = &[
             "Direct Memory Bytes",
         ]),
     ),
-    ("getauditlog", Works(&["enabled", "roll_cycle", "HOURLY"])),
+    ("getauditlog", Works(&["roll_cycle", "HOURLY"])),
     ("getauthcacheconfig --cache-name RolesCache", Nothing),
     ("getautorepairconfig", Nothing),
     ("getbatchlogreplaythrottle", Nothing),
