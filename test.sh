@@ -116,7 +116,7 @@ sigkill() { # kills a server under every kind of write 50 times, the engine alon
 }
 
 fuzz_seeds() { # each fuzz target for 5 CPU seconds from its seeds, with AddressSanitizer (more: fuzz/run.sh --seconds N)
-    fuzz/run.sh --seconds 5 --profile fuzz-seeds
+    fuzz/run.sh --seconds 5
 }
 
 peers_harness() { # tests the peer tests: SSTables of Cassandra pass, damaged ones fail

@@ -3,7 +3,6 @@
 #
 #   fuzz/run.sh                              every target, 60 CPU seconds each
 #   fuzz/run.sh --seconds 600 values records these, 600 CPU seconds each
-#   fuzz/run.sh --profile fuzz-seeds         built in half the time, for some seconds of each: hardly optimized
 #   fuzz/run.sh --list                       names of all targets
 #
 # Needs rustup and a C++ compiler. The pinned toolchain builds the targets: its AddressSanitizer and the coverage passes of LLVM are
@@ -17,14 +16,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 SECONDS_EACH=60
 BUILD_ONLY=
 BUILD=yes
-PROFILE=fuzz
 LOGS=logs
 targets=()
 while [[ $# -gt 0 ]]; do
     case "$1" in
         --seconds) SECONDS_EACH=$2; shift ;;
         --logs) LOGS=$2; shift ;;
-        --profile) PROFILE=$2; shift ;;
         --build-only) BUILD_ONLY=yes ;;
         --no-build) BUILD= ;; # they are as they are to be
         --list) for file in fuzz_targets/*.rs; do basename "$file" .rs; done; exit 0 ;;
@@ -45,12 +42,12 @@ done
 
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
 # Their flags differ from those of other builds, so they have a separate target directory.
-PROGRAMS=target/$TRIPLE/$PROFILE
+PROGRAMS=target/$TRIPLE/fuzz
 PASSES="-sanitizer-coverage-level=4 -sanitizer-coverage-inline-8bit-counters -sanitizer-coverage-pc-table -sanitizer-coverage-trace-compares"
 FLAGS="-Zsanitizer=address -Cpasses=sancov-module --cfg fuzzing -Ccodegen-units=16"
 for pass in $PASSES; do FLAGS+=" -Cllvm-args=$pass"; done
 # The sanitizers are not part of stable Rust.
-[[ -z $BUILD ]] || RUSTC_BOOTSTRAP=1 RUSTFLAGS=$FLAGS cargo build -p fuzz --bins --features libfuzzer --profile "$PROFILE" --target "$TRIPLE" --target-dir target
+[[ -z $BUILD ]] || RUSTC_BOOTSTRAP=1 RUSTFLAGS=$FLAGS cargo build -p fuzz --bins --features libfuzzer --profile fuzz --target "$TRIPLE" --target-dir target
 if [[ -n $BUILD_ONLY ]]; then
     echo "the targets are in $PWD/$PROGRAMS"
     exit 0
