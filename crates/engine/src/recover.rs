@@ -121,7 +121,6 @@ async fn start(
         }
     })?;
     shard.set_local(Rc::new(Held(lock)));
-    prepare_archives(&files, &options).await?;
     let system_tables = catalog::stored_tables();
     // Before the id is created: a directory with an id must have these directories.
     make_dirs(shard, &options.data_dir, system_tables.iter().map(|schema| &**schema)).await?;
@@ -131,6 +130,7 @@ async fn start(
     clean_up(&files, &options.data_dir, &mut report).await?;
     let old_schema = census::take(&files, &schema_log_dir(&options)).await?;
     let old = census::take(&files, &log_dir(&options)).await?;
+    prepare_archives(&files, &options, [&old_schema, &old]).await?;
     report.replay.damaged.extend(census::missing(&old, &old_schema));
     refuse_damage(&options, &report.replay)?;
     let truncated = truncated_base(&files, &options.data_dir).await?;
@@ -248,15 +248,19 @@ async fn prepare_dirs(files: &Files, data_dir: &Path) -> Result<(), EngineError>
 
 /// The directories of segments to be archived. Without the option they go, with what was not archived: the
 /// archive would have a gap.
-async fn prepare_archives(files: &Files, options: &EngineOptions) -> Result<(), EngineError> {
-    for log in [log_dir(options), schema_log_dir(options)] {
-        let dir = log.join(archive::DIR);
-        if options.archives_commitlog {
-            files.create_dir_all(&dir).await?;
-        } else if files.exists(&dir).await? {
-            files.remove_dir_all(&dir).await?;
+async fn prepare_archives(
+    files: &Files,
+    options: &EngineOptions,
+    logs: [&Census; 2],
+) -> Result<(), EngineError> {
+    for log in logs {
+        let dir = log.dir.join(archive::DIR);
+        match (options.archives_commitlog, log.has_archive) {
+            (true, true) | (false, false) => continue,
+            (true, false) => files.create_dir_all(&dir).await?,
+            (false, true) => files.remove_dir_all(&dir).await?,
         }
-        files.sync_dir(&log).await?;
+        files.sync_dir(&log.dir).await?;
     }
     Ok(())
 }

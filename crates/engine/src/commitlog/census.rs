@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use model::CqlType;
 use runtime::{FileError, Files};
 
+use super::archive;
 use super::format::{segment_id, split_id};
 use super::manifest::{self, Listed, Manifest};
 use super::replay::{self, Gap, OldSegment};
@@ -36,6 +37,8 @@ pub struct Census {
     pub segments: Vec<OldSegment>,
     /// By run.
     pub manifests: Vec<OldManifest>,
+    /// Whether there are segments that were to be archived.
+    pub has_archive: bool,
 }
 
 /// Evidence about a segment from the manifests.
@@ -52,7 +55,9 @@ pub struct Evidence {
 /// Reads a directory. Recycled files and unfinished manifests are removed, because nothing in them is needed.
 pub async fn take(files: &Files, dir: &Path) -> Result<Census, FileError> {
     let mut manifests = vec![];
-    for entry in files.read_dir(dir).await?.into_iter().filter(|entry| !entry.is_dir) {
+    let entries = files.read_dir(dir).await?;
+    let has_archive = entries.iter().any(|entry| entry.is_dir && entry.name == archive::DIR);
+    for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
         let path = dir.join(&entry.name);
         if manifest::is_temporary(&entry.name) {
             files.remove(&path).await?;
@@ -63,7 +68,7 @@ pub async fn take(files: &Files, dir: &Path) -> Result<Census, FileError> {
     }
     manifests.sort_by_key(|old| old.run);
     let segments = replay::list(files, dir).await?;
-    let mut census = Census { dir: dir.to_path_buf(), segments, manifests };
+    let mut census = Census { dir: dir.to_path_buf(), segments, manifests, has_archive };
     let evidence: Vec<Evidence> =
         census.segments.iter().map(|segment| census.evidence_of(segment.id)).collect();
     census.segments.iter_mut().zip(evidence).for_each(|(segment, evidence)| segment.evidence = evidence);
@@ -221,7 +226,7 @@ mod tests {
             OldSegment { id, path, len_bytes: 4096, evidence: Evidence::default() }
         };
         let segments = segments.iter().map(segment).collect();
-        Census { dir: PathBuf::from("log"), segments, manifests }
+        Census { dir: PathBuf::from("log"), segments, manifests, has_archive: false }
     }
 
     fn names(gaps: &[Gap]) -> Vec<String> {
