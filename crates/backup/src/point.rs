@@ -1,7 +1,7 @@
 //! Restores a node to a point in time: a backup, and the writes of the archive after it.
 //!
 //! 1. The newest backup not after that time, which an archive follows, is written under a temporary name
-//!    ([`restore`](crate::restore)), without the SSTables of tables that were truncated in between.
+//!    ([`restore`](crate::restore())), without the SSTables of tables that were truncated in between.
 //! 2. The entries of the system tables' log after the backup and up to the time are made a segment, and an
 //!    engine replays them: now the schema is that of the time. Directories of dropped tables are removed.
 //! 3. The entries of the log of users' tables are made segments, and an engine replays and flushes them, as a

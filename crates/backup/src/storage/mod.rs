@@ -1,4 +1,4 @@
-//! Where backups are kept: named objects in a directory ([`dir`]) or in object storage ([`object`], with the
+//! Where backups are kept: named objects in a directory ([`dir`]) or in object storage (`object.rs`, with the
 //! build feature `object-storage`).
 //!
 //! Names are paths with `/`. A put is atomic and durable: after a crash an object is complete or does not

@@ -201,7 +201,7 @@ const COMMANDS: &[(&str, Does)] = &[
     ("replaybatchlog", Nothing),
     ("resetfullquerylog", Nothing),
     ("resetlocalschema", Refused("no other node")),
-    ("restore x", Refused("object storage")),
+    ("restore x", Refused("messina backup restore")),
     ("resumehandoff", Nothing),
     ("ring", Works(&["Address", "Rack", "Status", "State", "Load", "Owns", "Token"])),
     ("ring nowhere", Refused("nowhere")),
