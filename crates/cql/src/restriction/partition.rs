@@ -78,7 +78,7 @@ impl PartitionRestriction {
     /// Returns the key of a restriction that [`Self::is_single`] and has no token.
     ///
     /// # Errors
-    /// A value is null or unset, or the values do not form a key: see [`partition_key`].
+    /// A value is null or unset, or the values do not form a key.
     #[inline]
     pub fn key<'a>(&'a self, schema: &TableSchema, env: &Env<'a>) -> Result<PartitionKey, CqlError> {
         let key = self.single_key(schema, env)?;

@@ -1,5 +1,5 @@
-//! Counts the tombstones of an SSTable: how many, how old, in which partitions, and which of them a compaction
-//! of the SSTable alone may not drop.
+//! Counts the tombstones of an SSTable: how many, how old, in which partitions, and which of them a
+//! compaction of the SSTable alone may not drop.
 
 use model::{Cell, ColumnData, PartitionKey, Row, Tombstone};
 use reader::Fragment;
@@ -225,7 +225,7 @@ mod tests {
             start(3, Tombstone::LIVE),
             Fragment::PartitionEnd,
         ];
-        // The first of the other SSTables has data of partition 2 with timestamps from 50 on, the second newer ones.
+        // The first of the other SSTables has data of partition 2 from timestamp 50 on, the second from 51 on.
         let found = count(&fragments, 2, |other, of, at_us| {
             *of == key(2) && at_us >= if other == 0 { 50 } else { 51 }
         });
