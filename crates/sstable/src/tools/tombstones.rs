@@ -225,7 +225,8 @@ mod tests {
             start(3, Tombstone::LIVE),
             Fragment::PartitionEnd,
         ];
-        // The first of the other SSTables has data of partition 2 from timestamp 50 on, the second from 51 on.
+        // Of the other SSTables, the first has data of partition 2 from timestamp 50 on, the second from
+        // 51 on.
         let found = count(&fragments, 2, |other, of, at_us| {
             *of == key(2) && at_us >= if other == 0 { 50 } else { 51 }
         });
