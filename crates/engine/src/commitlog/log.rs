@@ -25,7 +25,7 @@ use base::crc::crc32;
 use base::{LogThrottle, broken};
 use log::{debug, error};
 use model::TableId;
-use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Shard};
+use runtime::{CpuGroup, FileError, IoBuf, IoClass, JoinHandle, Mutex, Shard};
 
 use super::format::{self, CHUNK_ALIGNMENT_BYTES, ChunkHeader, HEADER_BYTES};
 use super::others::{Note, Others};
@@ -122,6 +122,8 @@ pub struct CommitLog {
     /// Number of times that segments were released, or that free space was reported to a log without space.
     freed: Cell<u64>,
     failed: RefCell<Option<LogError>>,
+    /// Held by the sync in flight: see [`Self::sync_segment`].
+    syncing: Mutex,
     closing: Cell<bool>,
     /// Signalled when an entry was appended, a chunk was sealed, or the log closes.
     work: Event,
@@ -159,6 +161,7 @@ impl CommitLog {
             unopened: Cell::default(),
             freed: Cell::new(0),
             failed: RefCell::default(),
+            syncing: Mutex::default(),
             closing: Cell::new(false),
             work: Event::new(),
             progress: Event::new(),
@@ -473,7 +476,7 @@ impl CommitLog {
                 progress.await;
             }
         }
-        self.sync_written().await.map_err(|error| self.fail(error))?;
+        self.sync_written().await?;
         let is_open = |segment: &Rc<Segment>| !segment.closed.get() || !segment.is_synced();
         let open = self.segments.in_use().into_iter().filter(is_open).map(|segment| segment.id);
         Ok(open.fold(self.position().segment, u64::min))
@@ -583,7 +586,7 @@ impl CommitLog {
                 None => Ok(()),
             };
             let result = match result {
-                Ok(()) => self.write_chunk(chunk).await.map_err(|error| self.fail(error)),
+                Ok(()) => self.write_chunk(chunk).await,
                 failed => failed,
             };
             round.finish(result);
@@ -591,7 +594,7 @@ impl CommitLog {
         }
     }
 
-    async fn write_chunk(self: &Rc<Self>, mut chunk: Gathering) -> Result<(), FileError> {
+    async fn write_chunk(self: &Rc<Self>, mut chunk: Gathering) -> Result<(), LogError> {
         let segment = chunk.segment.clone();
         let payload = &chunk.buf[HEADER_BYTES..];
         let header = ChunkHeader {
@@ -612,11 +615,12 @@ impl CommitLog {
         let end = chunk.offset_bytes + chunk.buf.len() as u64;
         let (at, file) = (chunk.offset_bytes, &segment.file);
         let is_periodic = matches!(self.options.sync, SyncMode::Periodic { .. });
-        let buf = if is_periodic {
-            file.write_through_cache_at(at, chunk.buf, IoClass::CommitLog).await?
+        let written = if is_periodic {
+            file.write_through_cache_at(at, chunk.buf, IoClass::CommitLog).await
         } else {
-            file.write_at(at, chunk.buf, IoClass::CommitLog).await?
+            file.write_at(at, chunk.buf, IoClass::CommitLog).await
         };
+        let buf = written.map_err(|error| self.fail(error))?;
         *self.spare_buf.borrow_mut() = Some(buf);
         segment.written_bytes.set(format::next_chunk_offset(end));
         if !is_periodic {
@@ -630,10 +634,21 @@ impl CommitLog {
         Ok(())
     }
 
-    async fn sync_segment(&self, segment: &Segment) -> Result<(), FileError> {
+    /// Syncs a segment as far as it is written, unless another sync has done so meanwhile.
+    ///
+    /// Syncs wait for each other, and none follows one that failed: the kernel marks pages clean that it
+    /// could not write and reports the error once, so a second sync would succeed without them.
+    async fn sync_segment(&self, segment: &Segment) -> Result<(), LogError> {
+        let _syncing = self.syncing.lock().await;
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        if segment.is_synced() {
+            return Ok(());
+        }
         let written = segment.written_bytes.get();
         if !broken::is("log_sync") {
-            segment.file.sync_data().await?;
+            segment.file.sync_data().await.map_err(|error| self.fail(error))?;
         }
         self.syncs.set(self.syncs.get() + 1);
         segment.synced_bytes.set(written.max(segment.synced_bytes.get()));
@@ -653,8 +668,7 @@ impl CommitLog {
     async fn sync_loop(self: Rc<Self>, period_us: u64) {
         while !self.closing.get() {
             self.shard.sleep_us(period_us).await;
-            if let Err(error) = self.sync_written().await {
-                self.fail(error);
+            if self.sync_written().await.is_err() {
                 return;
             }
         }
@@ -681,7 +695,7 @@ impl CommitLog {
         self.segments.release_earlier_files().await
     }
 
-    async fn sync_written(&self) -> Result<(), FileError> {
+    async fn sync_written(&self) -> Result<(), LogError> {
         for segment in self.segments.in_use() {
             if !segment.is_synced() {
                 self.sync_segment(&segment).await?;
@@ -724,7 +738,7 @@ impl CommitLog {
             }
             progress.await;
         }
-        self.sync_written().await.map_err(|error| self.fail(error))
+        self.sync_written().await
     }
 
     /// Writes and syncs the gathered entries and stops. Later entries are refused.
@@ -735,12 +749,15 @@ impl CommitLog {
         let mut tasks = self.tasks.take();
         let writer = tasks.remove(0);
         writer.await;
-        // The other tasks sleep; their work is done here.
+        // The other tasks sleep, or one of them syncs, whose error must not be missed. What else they would do
+        // is done here.
+        let syncing = self.syncing.lock().await;
         drop(tasks);
-        if let Some(error) = &*self.failed.borrow() {
-            return Err(error.clone());
+        drop(syncing);
+        if let Some(error) = self.failure() {
+            return Err(error);
         }
-        self.sync_written().await.map_err(|error| self.fail(error))?;
+        self.sync_written().await?;
         self.progress.until(|| !self.segments.is_retiring()).await;
         // Flushed entries need no replay. Segments that cannot be removed are replayed without effect.
         let _ = self.segments.remove_unused().await;

@@ -260,6 +260,75 @@ fn the_synced_position_is_known_without_a_later_write() {
 }
 
 #[test]
+fn nothing_behind_a_failed_sync_is_called_synced() {
+    let mut failed = 0;
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let world = SimWorld::new(SimOptions { seed, ..SimOptions::default() });
+        world.set_faults(|faults| faults.sync_error = 0.15);
+        let modes = [SyncMode::Batch, SyncMode::Periodic { period_us: 1000 }];
+        let sync = *rng.pick(&modes);
+        let synced = Rc::new(RefCell::new(vec![]));
+        let node = world.start_node(|_| async {}).unwrap();
+        let noted = synced.clone();
+        let has_failed = world.block_on(&node, 0, |shard| async move {
+            shard.files().create_dir_all(&dir()).await.ok()?;
+            shard.files().sync_dir(Path::new("/")).await.ok()?;
+            let log = CommitLog::open(&shard, options(sync), 1).await.ok()?;
+            let mut writers = vec![];
+            for writer in 0..4u64 {
+                let (log, on, noted) = (log.clone(), shard.clone(), noted.clone());
+                let mut rng = Rng::new(seed * 10 + writer);
+                let task = async move {
+                    for n in 0..60 {
+                        let number = writer * 1000 + n;
+                        let mut entry = number.to_be_bytes().to_vec();
+                        entry.resize(8 + rng.below(600) as usize, number as u8);
+                        if log.make_room(entry.len(), || None).await.is_err() {
+                            return;
+                        }
+                        drop(log.append(TABLE, &entry));
+                        let result = match rng.below(4) {
+                            0 => log.rotate().await.map(|_| ()),
+                            _ => log.sync().await,
+                        };
+                        match result {
+                            Ok(()) => noted.borrow_mut().push(number),
+                            Err(LogError::NoSpace(_)) => (),
+                            Err(_) => return,
+                        }
+                        on.sleep_us(rng.below(300)).await;
+                    }
+                };
+                writers.push(shard.spawn(CpuGroup::Statement, task));
+            }
+            for writer in writers {
+                writer.await;
+            }
+            // The manifest is written meanwhile.
+            shard.sleep_us(10_000_000).await;
+            Some(log.failure().is_some())
+        });
+        failed += usize::from(has_failed.unwrap() == Some(true));
+        world.set_faults(|faults| faults.sync_error = 0.0);
+        world.power_loss();
+        let node = world.start_node(|_| async {}).unwrap();
+        let there = world.block_on(&node, 0, |shard| async move {
+            match shard.files().exists(&dir()).await {
+                Ok(true) => Some(read_all(shard).await),
+                _ => None,
+            }
+        });
+        let (found, report, _) = there.unwrap().unwrap_or_default();
+        assert_eq!(report.damaged, [], "seed {seed} {sync:?}");
+        let synced = synced.borrow();
+        let lost: Vec<&u64> = synced.iter().filter(|number| !found.contains(number)).collect();
+        assert!(lost.is_empty(), "seed {seed} {sync:?}: lost {lost:?}");
+    }
+    assert!(failed > 50, "{failed}");
+}
+
+#[test]
 fn what_others_have_appended_can_be_waited_for() {
     for sync in
         [SyncMode::Batch, SyncMode::Group { window_us: 5000 }, SyncMode::Periodic { period_us: 10_000 }]
