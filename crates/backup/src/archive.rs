@@ -40,7 +40,7 @@ const HEAD: &str = "messina archive";
 /// Bytes of one read of a segment.
 const CHUNK_BYTES: u64 = 4 << 20;
 
-/// What one pass has archived.
+/// Result of one pass over the commit log, as it is stored in the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pass {
     /// All writes acknowledged before this time, in microseconds since 1970, are archived.
@@ -112,7 +112,7 @@ pub struct Archive {
     previous_us: Option<i64>,
 }
 
-/// What a pass did.
+/// Result of [`Archive::pass`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Archived {
     /// See [`Pass::complete_until_us`].
@@ -163,7 +163,7 @@ impl Archive {
         &self.chain
     }
 
-    /// Archives what is not archived. After an error the next pass does it.
+    /// Copies the closed segments that are not in the archive yet. After an error the next pass copies them.
     ///
     /// # Errors
     /// A segment is damaged, the log cannot close its segment, or the target fails.

@@ -50,7 +50,7 @@ pub struct CreateOptions {
     pub archive: Option<String>,
 }
 
-/// What a backup has, and what was copied for it.
+/// Result of a backup: its content, and the part of it that was copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Created {
     /// Its id.
@@ -255,7 +255,7 @@ impl Copying<'_, '_> {
         Ok(sha256)
     }
 
-    /// What is wrong with an object, read back from the target.
+    /// Reads an object back from the target; the text describes its damage, if it has any.
     fn wrong(&mut self, table: &TableEntry, file: &FileEntry) -> Result<Option<String>, BackupError> {
         self.lease.renew()?;
         let lease = &mut *self.lease;

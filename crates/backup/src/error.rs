@@ -5,7 +5,7 @@ use std::path::Path;
 
 use engine::EngineError;
 
-/// A text that names the object or file, what is wrong with it, and what to do.
+/// The error of a backup or a restore. Its text names the object or file, the fault, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupError(pub String);
 

@@ -65,7 +65,8 @@ pub fn chosen(target: &dyn Target, id: Option<&str>) -> Result<Manifest, BackupE
     }
 }
 
-/// What is wrong with an object; `None` if its content is that of `file`. `sink` gets the content.
+/// Reads an object and compares it with `file`. Returns a description of the damage; `None` if the content is
+/// that of `file`. `sink` gets the content.
 ///
 /// # Errors
 /// The target or `sink` fails.

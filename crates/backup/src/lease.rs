@@ -15,12 +15,12 @@ use crate::storage::Target;
 const LEASES: &str = "leases";
 /// A mark is renewed when it is older than this.
 const RENEW_US: i64 = 60_000_000;
-/// A mark that is older than this counts no more.
+/// A mark that was renewed longer ago than this has expired.
 pub const STALE_US: i64 = 60 * 60 * 1_000_000;
 /// How long a backup waits for a prune.
 const WAIT_US: i64 = 10 * 60 * 1_000_000;
 
-/// What runs.
+/// The operation that a mark announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A backup is being made.

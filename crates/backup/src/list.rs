@@ -25,7 +25,7 @@ pub struct BackupSummary {
     pub bytes: u64,
     /// Whether the archive of the commit log goes on from it.
     pub is_archived: bool,
-    /// What is wrong with its manifest; then only the id is known.
+    /// The damage of its manifest, if it cannot be read; then only the id is known.
     pub damage: Option<String>,
 }
 

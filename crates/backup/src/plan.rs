@@ -1,4 +1,4 @@
-//! Which files a backup has to read, and which objects it has to write; pure.
+//! Decides which files a backup reads, and which objects it writes; pure.
 
 use base::{HashMap, HashSet};
 
@@ -44,14 +44,14 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What is known about an object of the target.
+/// State of an object in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectState {
-    /// A complete backup has it, with the same length: it was verified when it was copied.
+    /// A complete backup lists the object with the same length: it was verified when it was copied.
     Verified,
-    /// It is there, and no complete backup has it: an interrupted backup left it.
+    /// The object exists, and no complete backup lists it: an interrupted backup left it.
     Unverified,
-    /// It has to be copied: it is not there, or its length is wrong.
+    /// The object does not exist or has another length; the file has to be copied.
     Missing,
 }
 

@@ -22,7 +22,7 @@ use crate::manifest::{BACKUPS, Manifest, OBJECTS};
 use crate::retention::{Retention, unneeded};
 use crate::storage::Target;
 
-/// What a prune removed.
+/// Result of a prune.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
     /// Ids of removed backups.

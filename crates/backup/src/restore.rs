@@ -17,7 +17,7 @@ use crate::pace::Pace;
 use crate::storage::Target;
 use crate::storage::dir::sync_dir;
 
-/// What a restore made.
+/// Result of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
     /// The backup.

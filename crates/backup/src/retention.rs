@@ -1,4 +1,4 @@
-//! Which backups are kept, and which objects nobody needs; pure.
+//! Decides which backups are removed, and which objects no remaining backup refers to; pure.
 
 use base::HashSet;
 

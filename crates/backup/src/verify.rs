@@ -9,7 +9,7 @@ use crate::manifest::{Manifest, object_name};
 use crate::pace::Pace;
 use crate::storage::Target;
 
-/// What was read, and what is wrong.
+/// Result of a verification: the objects that were read, and the problems found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     /// The backups that were checked.
@@ -18,7 +18,7 @@ pub struct Verified {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Each names an object, and the first backup that needs it.
+    /// One text for each damaged object; it names the object and the first backup that refers to it.
     pub problems: Vec<String>,
 }
 
