@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 ALL_STEPS=(tools fmt clippy doc deny tests simulation simulation_server same_seed fresh_seeds broken_promises sigkill fuzz_seeds peers_harness peers_write peers_read exchange drivers real_input)
 # Run only when named.
-OTHER_STEPS=(differential object_storage ring)
+OTHER_STEPS=(differential object_storage page ring)
 
 # --- the steps ------------------------------------------------------------------------------------------------------------------
 
@@ -133,6 +133,11 @@ peers_read() { # large SSTables (nb, oa, da) that Cassandra 4.1 and 5.0 write he
 
 exchange() { # exchanges SSTables between running servers of Messina and Cassandra, in both directions
     tests/drivers/exchange/run.sh --cassandra 4.1 && tests/drivers/exchange/run.sh --cassandra 5.0-latest
+}
+
+page() { # the page of a node in Chromium: figures, layout, keys, console; installs Chromium
+    built messina messina || return 1
+    BINARY_UNDER_TEST=$(realpath "$TARGET/debug/messina") tests/page/run.sh
 }
 
 ring() { # Messina's compaction strategies inside one and three nodes of Cassandra 5.0, beside Cassandra's own

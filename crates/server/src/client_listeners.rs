@@ -1,6 +1,7 @@
 //! The interface between a node and the program part that serves its clients: what it gets, what it offers.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -13,9 +14,20 @@ use crate::config::{
 use crate::serve_error::ServeError;
 use crate::start_time::StartTime;
 
+/// Where the console of the page reaches the node as a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ConsoleDoor {
+    /// A CQL port that takes connections without TLS.
+    pub address: SocketAddr,
+    /// Whether clients log in with a role.
+    pub asks_role: bool,
+}
+
 /// The listeners for clients of a running node.
 pub trait ClientListeners: Send + Sync {
     fn is_listening(&self) -> bool;
+    /// `None`: no port takes connections without TLS.
+    fn console(&self) -> Option<ConsoleDoor>;
     /// Open connections.
     fn connections(&self) -> u64;
     /// Looks whether the files of certificates have changed; connections from now on get the new ones.

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod backups;
 pub mod client_listeners;
 pub mod config;
+pub mod console_rights;
 pub mod cql_server;
 pub mod disk_model;
 mod disk_use;

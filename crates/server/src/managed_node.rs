@@ -12,6 +12,7 @@ use reports::MemoryClass;
 use crate::backups::Backups;
 use crate::client_listeners::ClientListeners;
 use crate::config::audit::AuditConfig;
+use crate::console_rights::ConsoleRights;
 use crate::cql_server::{self, LevelReport, StatementReport};
 use crate::start_time::StartTime;
 
@@ -51,6 +52,8 @@ pub struct NodeConfig {
     pub audit: AuditConfig,
     /// Whether the admin API has a page for browsers.
     pub serves_page: bool,
+    /// What the console of the page may do.
+    pub console: ConsoleRights,
 }
 
 /// See the head of this file.

@@ -36,6 +36,7 @@ use crate::client_listeners::{ClientParts, StartListeners};
 use crate::config::flags::OptionFlags;
 use crate::config::storage::{EngineParts, Machine, Resources};
 use crate::config::{self, BackupConfig, Config, HttpConfig, HttpProtection, PlaceConfig, Setting};
+use crate::console_rights::ConsoleRights;
 use crate::disk_model;
 use crate::disk_use::{self, DiskUse};
 use crate::disk_watch;
@@ -195,14 +196,23 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
     let PlaceConfig { data_dir, in_memory } = place;
     let memory_dir = if in_memory { Some(make_memory_dir()?) } else { None };
     let data_dir = memory_dir.as_ref().map_or(data_dir, |dir| dir.path().to_owned());
-    let HttpConfig { api_address, api_port, api_page, prometheus_address, prometheus_port, protection } =
-        http;
+    let HttpConfig {
+        api_address,
+        api_port,
+        api_page,
+        api_page_console,
+        prometheus_address,
+        prometheus_port,
+        protection,
+    } = http;
     let api = bind(&api_address, api_port, "api_port")?;
     let metrics = match prometheus_port {
         0 => None,
         port => Some(bind(&prometheus_address, port, "prometheus_port")?),
     };
     let guards = guards(protection, (&api_address, &api), (&prometheus_address, metrics.as_ref()))?;
+    let api_ip = api.local_addr().ok().map(|address| address.ip());
+    let console = ConsoleRights::of(api_page_console, guards.api.passwords.is_some(), api_ip);
     // The admin API returns file names, and its client may have another working directory.
     let data_dir = std::path::absolute(&data_dir)
         .map_err(|error| ServeError(format!("data_dir {}: {error}", data_dir.display())))?;
@@ -239,6 +249,7 @@ pub fn run(arguments: &ServeArguments, start: StartListeners) -> Result<(), Serv
         memory_bytes,
         audit: security.audit.clone(),
         serves_page: api_page,
+        console,
     };
     let started = StartTime::now();
     let clients = ClientParts {

@@ -38,9 +38,16 @@ fn guard(kind: u8, bytes: &[u8]) {
     let method = if kind & 1 == 0 { Method::GET } else { Method::POST };
     let passwords = (kind & 2 != 0).then(|| vec!["ann:secret".to_string()]);
     let guard = Guard { passwords: passwords.clone(), names: vec!["db.example".to_string()] };
-    let answer = guard.check(&method, &headers);
+    let path = if kind & 4 == 0 { "/v1/flush" } else { "/v1/console" };
+    let answer = guard.check(&method, path, &headers);
     if answer.is_ok() {
-        assert!(!headers.contains_key("origin"), "a page's request has passed");
+        if let Some(origin) = headers.get("origin") {
+            // Only the node's own page, and only to the console.
+            assert!(method == Method::POST && kind & 4 != 0, "a page's request has passed");
+            let [origin, host] = [Some(origin), headers.get("host")].map(|it| it.unwrap().to_str().unwrap());
+            let own = ["http://", "https://"].map(|scheme| format!("{scheme}{host}"));
+            assert!(own.iter().any(|own| own.eq_ignore_ascii_case(origin)), "a page of {origin} at {host}");
+        }
         assert!(method == Method::GET || headers.contains_key("x-requested-by"));
         let login = headers.get("authorization").map(HeaderValue::as_bytes);
         assert!(passwords.is_none() || login == Some(format!("Basic {}", base64(b"ann:secret")).as_bytes()));

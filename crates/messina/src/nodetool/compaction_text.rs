@@ -94,7 +94,7 @@ pub fn history(ended: &[EndedCompaction]) -> String {
 }
 
 /// `2026-11-22T02:00:00.000`, UTC.
-fn at(ms: i64) -> String {
+pub fn at(ms: i64) -> String {
     let text = model::CqlType::Timestamp.text_of(&ms.to_be_bytes());
     text.trim_matches('\'').trim_end_matches('Z').to_string()
 }

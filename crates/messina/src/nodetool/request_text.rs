@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use server::api::request_answers::{
-    ClientConnection, Percentiles, Pools, RequestHistograms, TableHistograms, TopPartition, TopPartitions,
+    ClientConnection, Percentiles, Pools, RequestHistograms, SlowStatements, TableHistograms, TopPartition,
+    TopPartitions,
 };
 
+use super::compaction_text::at;
 use super::text::aligned;
 
 /// The rows of Cassandra's histograms.
@@ -223,4 +225,26 @@ pub fn top_partitions(top: &TopPartitions, reads: bool, writes: bool) -> String 
         parts.push(list("Frequency of writes by partition", &top.writes));
     }
     parts.join("\n")
+}
+
+pub fn slow_statements(slow: &SlowStatements) -> String {
+    if slow.limit_us == 0 {
+        return "slow_query_log_timeout is 0: slow statements are not recorded\n".to_string();
+    }
+    let ms = |us: u64| format!("{:.3}", us as f64 / 1000.0);
+    let mut text =
+        format!("{} statements took longer than {} ms since the start\n", slow.count, slow.limit_us / 1000);
+    if slow.statements.is_empty() {
+        return text;
+    }
+    let title = ["Last end", "Shard", "Count", "Last (ms)", "Mean (ms)", "Max (ms)", "Statement"];
+    let mut rows = vec![title.map(str::to_string).to_vec()];
+    rows.extend(slow.statements.iter().map(|it| {
+        let line = it.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let times = [ms(it.last_us), ms(it.mean_us), ms(it.max_us)];
+        let [last, mean, max] = times;
+        vec![at(it.last_ms), it.shard.to_string(), it.count.to_string(), last, mean, max, line]
+    }));
+    text.push_str(&aligned(&rows, " "));
+    text
 }

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use server::api::request_answers::{
-    ClientConnection, Pools, RequestHistograms, TableHistograms, TimeoutSetting, TopPartitions,
-    TraceProbability,
+    ClientConnection, Pools, RequestHistograms, SlowStatements, TableHistograms, TimeoutSetting,
+    TopPartitions, TraceProbability,
 };
 
 use super::call::{Call, one_or_two};
@@ -45,6 +45,9 @@ pub enum RequestCommand {
         #[arg(long)]
         client_options: bool,
     },
+    /// Shows statements that took longer than slow_query_log_timeout
+    #[command(name = "slowstatements")]
+    SlowStatements,
     /// Shows the partitions that are read and written most, while it samples
     #[command(name = "toppartitions")]
     TopPartitions(Sampling),
@@ -135,6 +138,7 @@ impl RequestCommand {
                     () => text::client_stats(&clients, *all, *client_options),
                 })
             }
+            Self::SlowStatements => call.get("/v1/slow", |slow: SlowStatements| text::slow_statements(&slow)),
             Self::TopPartitions(sampling) | Self::ProfileLoad(sampling) => sampling.run(call),
             Self::GetTimeout { kind } => {
                 let found = call.get("/v1/timeouts", |all: Vec<TimeoutSetting>| {

@@ -237,6 +237,7 @@ const COMMANDS: &[(&str, Does)] = &[
     ("statusbinary", Works(&["running"])),
     ("statusgossip", Works(&["not running"])),
     ("statushandoff", Works(&["Hinted handoff is not running"])),
+    ("slowstatements", Works(&["took longer than 500 ms"])),
     ("stop COMPACTION", Refused("none of this kind runs")),
     (
         "tablehistograms shop orders",

@@ -2,9 +2,10 @@
 //! required if any are configured.
 //!
 //! A browser sends requests on behalf of any web page, also to the loopback address. Requests that a page has
-//! made are therefore refused (`Origin`, `Sec-Fetch-Site`), except that the node's own page may read. Without
-//! passwords, `Host` must not be a name that DNS rebinding could have pointed at this machine. A request that
-//! changes something needs a header that HTML forms cannot send.
+//! made are therefore refused (`Origin`, `Sec-Fetch-Site`), except that the node's own page may read, and may
+//! send statements to its console: then `Origin` must be the address that `Host` names. Without passwords,
+//! `Host` must not be a name that DNS rebinding could have pointed at this machine. A request that changes
+//! something needs a header that HTML forms cannot send.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::path::Path;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use subtle::ConstantTimeEq;
 
+use super::console;
 use crate::api::login::base64;
 
 /// The header's value does not matter.
@@ -31,12 +33,23 @@ impl Guard {
     ///
     /// # Errors
     /// Status and text for a request that is refused.
-    pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), (StatusCode, String)> {
+    pub fn check(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<(), (StatusCode, String)> {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let forbidden = |what: &str| Err((StatusCode::FORBIDDEN, what.to_string()));
         let reads = matches!(*method, Method::GET | Method::HEAD);
+        let is_of_console = *method == Method::POST
+            && path == console::PATH
+            && text("sec-fetch-site") == Some("same-origin")
+            && is_own(text("origin"), text("host"));
         let is_of_page = |site: &str| site != "none" && !(site == "same-origin" && reads);
-        if headers.contains_key(header::ORIGIN) || text("sec-fetch-site").is_some_and(is_of_page) {
+        let is_of_page =
+            headers.contains_key(header::ORIGIN) || text("sec-fetch-site").is_some_and(is_of_page);
+        if is_of_page && !is_of_console {
             return forbidden("requests from web pages are refused");
         }
         if let Some(passwords) = &self.passwords {
@@ -71,6 +84,13 @@ impl Guard {
     }
 }
 
+/// Whether a page of this origin was loaded from this host: a scheme, and the same name or address and port.
+fn is_own(origin: Option<&str>, host: Option<&str>) -> bool {
+    let (Some(origin), Some(host)) = (origin, host) else { return false };
+    let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    !host.is_empty() && place.is_some_and(|place| place.eq_ignore_ascii_case(host))
+}
+
 /// The lines of a password file.
 ///
 /// # Errors
@@ -102,10 +122,14 @@ mod tests {
     use super::*;
 
     fn status(guard: &Guard, method: Method, headers: &[(&'static str, &str)]) -> u16 {
+        status_at(guard, method, "/v1/flush", headers)
+    }
+
+    fn status_at(guard: &Guard, method: Method, path: &str, headers: &[(&'static str, &str)]) -> u16 {
         let headers = headers.iter().map(|(name, value)| {
             (header::HeaderName::from_static(name), header::HeaderValue::from_str(value).unwrap())
         });
-        guard.check(&method, &headers.collect()).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+        guard.check(&method, path, &headers.collect()).map_or_else(|(status, _)| status.as_u16(), |()| 200)
     }
 
     #[test]
@@ -128,6 +152,38 @@ mod tests {
         assert_eq!(status(&guard, Method::POST, &[host, own, (HEADER, "x")]), 403);
         assert_eq!(status(&guard, Method::POST, &[host]), 403);
         assert_eq!(status(&guard, Method::POST, &[host, (HEADER, "x")]), 200);
+    }
+
+    #[test]
+    fn only_the_nodes_own_page_reaches_the_console() {
+        let guard = Guard::default();
+        let host = ("host", "127.0.0.1:10000");
+        let own = ("sec-fetch-site", "same-origin");
+        let origin = ("origin", "http://127.0.0.1:10000");
+        let at = |headers: &[(&'static str, &str)]| status_at(&guard, Method::POST, console::PATH, headers);
+        assert_eq!(at(&[host, own, origin, (HEADER, "x")]), 200);
+        // A request of the page without the header is one that a form could have sent.
+        assert_eq!(at(&[host, own, origin]), 403);
+        for other in ["http://evil.example", "http://127.0.0.1:10001", "null", "http://127.0.0.1", ""] {
+            assert_eq!(at(&[host, own, ("origin", other), (HEADER, "x")]), 403, "{other}");
+        }
+        for site in ["cross-site", "same-site", "none"] {
+            assert_eq!(at(&[host, ("sec-fetch-site", site), origin, (HEADER, "x")]), 403, "{site}");
+        }
+        assert_eq!(at(&[host, origin, (HEADER, "x")]), 403, "an origin without the browser's word");
+        assert_eq!(at(&[host, own, (HEADER, "x")]), 403, "a page without an origin");
+        // A name that DNS points at this machine is its own origin, and is refused as a host.
+        let rebound = [("host", "evil.example"), own, ("origin", "http://evil.example"), (HEADER, "x")];
+        assert_eq!(at(&rebound), 403);
+        // Only this request, and only this method.
+        let headers = [host, own, origin, (HEADER, "x")];
+        for path in ["/v1/flush", "/v1/console/", "/v1/console/x", "/"] {
+            assert_eq!(status_at(&guard, Method::POST, path, &headers), 403, "{path}");
+        }
+        assert_eq!(status_at(&guard, Method::DELETE, console::PATH, &headers), 403);
+        // With passwords, the page needs one too.
+        let guard = Guard { passwords: Some(vec!["ann:secret".to_string()]), names: vec![] };
+        assert_eq!(status_at(&guard, Method::POST, console::PATH, &headers), 401);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET /` | the page of the node, for browsers |
 //! | `GET /metrics` | the metrics, for the page |
+//! | `GET /v1/console`, `POST …` | what the console of the page may do; runs a CQL statement |
 //! | `GET /v1/version`, `GET /v1/info` | version and state of the node |
 //! | `GET /v1/tables?keyspace=&table=` | statistics of tables |
 //! | `GET /v1/reads` | running and waiting reads of each shard, as text |
@@ -37,6 +38,8 @@
 //! | `GET /v1/histograms/tables?keyspace=&table=`, `GET /v1/histograms/requests` | distributions of sizes and latencies |
 //! | `GET /v1/pools` | work in progress, waiting and done; requests that timed out |
 //! | `GET /v1/clients` | connections of clients |
+//! | `GET /v1/slow` | statements that took longer than `slow_query_log_timeout` |
+//! | `GET /v1/largedata` | the largest partitions, rows and cells above their thresholds |
 //! | `GET` and `POST /v1/timeouts?kind=&ms=` | timeouts of requests |
 //! | `GET` and `POST /v1/tracing?probability=` | the fraction of requests that is traced |
 //! | `POST /v1/toppartitions?keyspace=&tables=&duration_ms=&capacity=&count=` | the partitions that are used most |
@@ -56,6 +59,8 @@ mod backup_metrics;
 mod backups;
 mod cluster;
 mod compactions;
+mod console;
+mod console_client;
 mod disk;
 mod error;
 mod explain;
@@ -138,6 +143,8 @@ pub fn router(node: Arc<ManagedNode>, guard: Guard) -> Router {
         .route("/v1/histograms/requests", get(requests::request_histograms))
         .route("/v1/pools", get(requests::pools))
         .route("/v1/clients", get(requests::clients))
+        .route("/v1/slow", get(requests::slow))
+        .route("/v1/largedata", get(requests::large_data))
         .route("/v1/timeouts", get(requests::timeouts).post(requests::set_timeout))
         .route("/v1/tracing", get(requests::trace_probability).post(requests::set_trace_probability))
         .route("/v1/audit", get(audit::show).post(audit::enable).delete(audit::disable))
@@ -165,7 +172,7 @@ pub fn metrics_router(node: Arc<ManagedNode>, guard: Option<Guard>) -> Router {
 }
 
 async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    match guard.check(request.method(), request.headers()) {
+    match guard.check(request.method(), request.uri().path(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err((status, text)) => {
             let mut response = ApiError::new(status, text).into_response();

@@ -1,5 +1,6 @@
 //! The page of a node, for browsers: what it does now, and why. It consists of files in this binary, asks
-//! `/metrics` and GET requests of the admin API, changes nothing, and fetches nothing from other servers.
+//! `/metrics` and GET requests of the admin API, and fetches nothing from other servers. Only its console
+//! ([`super::console`]) can change something.
 //!
 //! Charts are drawn by uPlot 1.6 (MIT licence, `page/uPlot.LICENSE`). [`super::guard`] decides who may see
 //! the page, as for the rest of the admin API.
@@ -37,8 +38,10 @@ pub fn routes() -> Router<Arc<ManagedNode>> {
     Router::new()
         .route("/", file("text/html; charset=utf-8", include_str!("../../page/index.html")))
         .route("/page/page.js", file(JS, include_str!("../../page/page.js")))
+        .route("/page/console.js", file(JS, include_str!("../../page/console.js")))
         .route("/page/page.css", file(CSS, include_str!("../../page/page.css")))
         .route("/page/uPlot.iife.min.js", file(JS, include_str!("../../page/uPlot.iife.min.js")))
         .route("/page/uPlot.min.css", file(CSS, include_str!("../../page/uPlot.min.css")))
         .route("/metrics", get(super::metrics_text))
+        .route(super::console::PATH, get(super::console::state).post(super::console::run))
 }

@@ -16,14 +16,16 @@ use super::tables::{names, select};
 use super::{Answer, OfNode};
 use crate::api::answers::CommandResult;
 use crate::api::request_answers::{
-    ClientConnection, Dropped, Percentiles, Pool, Pools, RequestHistograms, TableHistograms, TimeoutSetting,
-    TopPartition, TopPartitions, TraceProbability,
+    ClientConnection, Dropped, LargeData, Percentiles, Pool, Pools, RequestHistograms, SlowStatement,
+    SlowStatements, TableHistograms, TimeoutSetting, TopPartition, TopPartitions, TraceProbability,
 };
 use crate::cql_server::{self, Operation, StatementReport, TimeoutKind};
 use crate::managed_node::ManagedNode;
 
 /// Limits of a sampling of keys.
 const SAMPLING_MS_MAX: u64 = 3_600_000;
+/// The most large partitions, rows and cells of an answer.
+const LARGE_MAX: usize = 200;
 
 #[derive(Deserialize)]
 pub struct TableQuery {
@@ -183,6 +185,67 @@ pub async fn clients(State(node): OfNode) -> Answer<Vec<ClientConnection>> {
     let mut all: Vec<ClientConnection> = found.into_iter().map(of).collect();
     all.sort_by(|a, b| (&a.address, a.port).cmp(&(&b.address, b.port)));
     Ok(Json(all))
+}
+
+pub async fn slow(State(node): OfNode) -> Answer<SlowStatements> {
+    let asked = node.engine.ask(0, |shard| async move { cql_server::slow_statements(&shard).await });
+    let found = asked.get().await?;
+    let of = |slow: cql_server::SlowStatement| SlowStatement {
+        mean_us: slow.total_us / slow.count.max(1),
+        text: slow.text,
+        shard: slow.shard,
+        count: slow.count,
+        last_ms: slow.last_ms,
+        last_us: slow.last_us,
+        max_us: slow.max_us,
+    };
+    let mut statements: Vec<SlowStatement> = found.statements.into_iter().map(of).collect();
+    statements.sort_by(|a, b| (b.last_ms, &a.text, a.shard).cmp(&(a.last_ms, &b.text, b.shard)));
+    Ok(Json(SlowStatements { limit_us: found.limit_us, count: found.count, statements }))
+}
+
+pub async fn large_data(State(node): OfNode) -> Answer<Vec<LargeData>> {
+    let asked = node.engine.ask(0, |shard| async move { engine::node::large_data(&shard).await });
+    let of = |item: reports::LargeItem| {
+        let mut large = LargeData {
+            keyspace: item.keyspace,
+            table: item.table,
+            sstable: item.sstable,
+            written_ms: item.written_ms,
+            partition: item.partition_key,
+            bytes: item.bytes,
+            ..LargeData::default()
+        };
+        match item.kind {
+            reports::LargeKind::Partition { rows, dead_rows, range_tombstones } => {
+                large.kind = "partition".to_string();
+                large.rows = Some(rows);
+                large.tombstones = Some(dead_rows + range_tombstones);
+            }
+            reports::LargeKind::Row { clustering_key } => {
+                large.kind = "row".to_string();
+                large.clustering = clustering_key;
+            }
+            reports::LargeKind::Cell { clustering_key, column, elements } => {
+                large.kind = "cell".to_string();
+                large.clustering = clustering_key;
+                large.column = Some(column);
+                large.elements = elements;
+            }
+        }
+        large
+    };
+    let mut items: Vec<LargeData> = asked.get().await?.into_iter().map(of).collect();
+    let order = |item: &LargeData| {
+        let LargeData { bytes, keyspace, table, sstable, partition, clustering, column, kind, .. } = item;
+        let place = [keyspace, table, sstable, kind, partition, clustering].map(String::clone);
+        (std::cmp::Reverse(*bytes), place, column.clone())
+    };
+    items.sort_by_cached_key(order);
+    // An SSTable that several shards read is listed by each.
+    items.dedup();
+    items.truncate(LARGE_MAX);
+    Ok(Json(items))
 }
 
 pub async fn timeouts(State(node): OfNode) -> Answer<Vec<TimeoutSetting>> {

@@ -5,5 +5,6 @@ pub mod audit_answers;
 pub mod backup_answers;
 pub mod cluster_answers;
 pub mod compaction_answers;
+pub mod console_answers;
 pub mod login;
 pub mod request_answers;

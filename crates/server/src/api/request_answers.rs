@@ -113,6 +113,56 @@ pub struct ClientConnection {
     pub options: std::collections::BTreeMap<String, String>,
 }
 
+/// `GET /v1/slow`: statements that took longer than the limit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SlowStatements {
+    /// `slow_query_log_timeout`; 0: no statement is recorded.
+    pub limit_us: u64,
+    /// Slow executions since the start of the node; those of statements that are no longer listed too.
+    pub count: u64,
+    /// The last ones of each shard; the one that was slow last comes first.
+    pub statements: Vec<SlowStatement>,
+}
+
+/// The slow executions of a text on a shard.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SlowStatement {
+    /// Its first 1000 bytes.
+    pub text: String,
+    pub shard: u32,
+    pub count: u64,
+    /// End of the last one, in milliseconds since the Unix epoch.
+    pub last_ms: i64,
+    pub last_us: u64,
+    pub mean_us: u64,
+    pub max_us: u64,
+}
+
+/// `GET /v1/largedata`: a partition, row or cell of one SSTable that is above the threshold of its kind; the
+/// largest come first, at most 200.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargeData {
+    /// `partition`, `row` or `cell`.
+    pub kind: String,
+    pub keyspace: String,
+    pub table: String,
+    pub sstable: String,
+    /// When the SSTable was written, in milliseconds since the Unix epoch.
+    pub written_ms: i64,
+    pub partition: String,
+    /// Empty for partitions and static rows.
+    pub clustering: String,
+    /// Of a cell.
+    pub column: Option<String>,
+    pub bytes: u64,
+    /// Of a partition.
+    pub rows: Option<u64>,
+    /// Deleted rows and range tombstones of a partition.
+    pub tombstones: Option<u64>,
+    /// Of a cell that is a collection.
+    pub elements: Option<u64>,
+}
+
 /// `GET /v1/timeouts`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TimeoutSetting {

@@ -265,6 +265,7 @@ pub const OPTIONS: &[OptionDef] = &[
     option("api_address", &[], |c| Target::Text(&mut c.http.api_address), "The address of the admin API, which `nodetool` uses."),
     option("api_port", &[], |c| Target::Port(&mut c.http.api_port), "Port of the admin API."),
     option("api_page", &[], |c| Target::Bool(&mut c.http.api_page), "Serve the page of the node, for browsers, at the address of the admin API."),
+    option("api_page_console", &[], |c| Target::Bool(&mut c.http.api_page_console), "The page of the node has a console that runs CQL statements: all with api_password_file, only SELECT and DESCRIBE without."),
     option("prometheus_address", &[], |c| Target::Text(&mut c.http.prometheus_address), "The address of the metrics."),
     option("prometheus_port", &[], |c| Target::Port(&mut c.http.prometheus_port), "Port of the metrics; 0: none."),
     option("api_password_file", &[], |c| Target::AutoPath(&mut c.http.protection.password_file), "Names and passwords for the admin API and the metrics: `name:password` on each line, readable only by its owner. `auto`: no password is required."),

@@ -453,6 +453,8 @@ pub struct HttpConfig {
     pub api_port: u16,
     /// Whether the page of the node is served.
     pub api_page: bool,
+    /// Whether the page has a console.
+    pub api_page_console: bool,
     pub prometheus_address: String,
     /// 0: no metrics.
     pub prometheus_port: u16,
@@ -465,6 +467,7 @@ impl Default for HttpConfig {
             api_address: "127.0.0.1".into(),
             api_port: 10_000,
             api_page: true,
+            api_page_console: true,
             prometheus_address: "127.0.0.1".into(),
             prometheus_port: 9180,
             protection: HttpProtection::default(),

@@ -14,7 +14,7 @@
 //! | requests that are delayed or refused | `overload.rs` |
 //! | traces | `traces.rs` |
 //! | what the audit log says of requests | `auditing.rs` |
-//! | statements that took long, in the log | `slow_queries.rs` |
+//! | statements that took long, in the log and in memory | `slow_queries.rs` |
 //! | numbers and latencies of statements | `statement_counters.rs` |
 //! | settings that nodetool changes while the node runs | `runtime_settings.rs` |
 //! | events pushed to clients | `events.rs` |
@@ -68,6 +68,7 @@ pub use introspection::{UnderWay, clients, memory, node_info, requests_in_flight
 pub use listener::{ListenError, Opened, Port, start as listen, stop as stop_listening};
 pub use overload::Limits;
 pub use runtime_settings::{TimeoutKind, set_timeout, set_trace_probability, timeouts, trace_probability};
+pub use slow_queries::{SlowStatement, SlowStatements, slow_statements};
 pub use statement_counters::{Operation, OperationReport, StatementReport, statement_reports};
 pub use transport::Encryption;
 pub use wiring::start;

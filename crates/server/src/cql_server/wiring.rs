@@ -25,7 +25,7 @@ use super::passwords::{self, Passwords};
 use super::transport;
 use super::{CqlOptions, Timeouts};
 use crate::audit::AuditOptions;
-use crate::client_listeners::{ClientListeners, ClientParts};
+use crate::client_listeners::{ClientListeners, ClientParts, ConsoleDoor};
 use crate::config::audit::AuditConfig;
 use crate::config::options::{Authenticator, Authorizer, OPTIONS, OptionDef};
 use crate::config::ports::{self, PortPlan};
@@ -61,6 +61,7 @@ struct Listeners {
     connections: Arc<AtomicU64>,
     is_listening: AtomicBool,
     tls: Option<Arc<ReloadableTls>>,
+    console: Option<ConsoleDoor>,
 }
 
 impl ClientListeners for Listeners {
@@ -72,6 +73,10 @@ impl ClientListeners for Listeners {
 
     fn is_listening(&self) -> bool {
         self.is_listening.load(Ordering::Acquire)
+    }
+
+    fn console(&self) -> Option<ConsoleDoor> {
+        self.console
     }
 
     fn connections(&self) -> u64 {
@@ -131,6 +136,7 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
     let audit = audit_options(&security.audit, &shown.place.data_dir, engine.remote().shard_count())?;
     let checks_permissions = security.authorizer == Authorizer::Cassandra;
     let (tls, passwords) = secure(engine, security)?;
+    let asks_role = passwords.is_some();
     let ports = listened(&plans, plain, tls.as_ref())?;
     if !plans.iter().any(|plan| plan.port == listen.port) {
         info!(
@@ -140,6 +146,8 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
             listen.port
         );
     }
+    let is_plain =
+        ports.first().is_some_and(|port| !matches!(port.encryption, transport::Encryption::Tls(_)));
     let RequestConfig {
         frame_bytes_max,
         connections_max,
@@ -208,7 +216,15 @@ pub fn start(engine: &Engine, clients: ClientParts) -> Result<Arc<dyn ClientList
     }
     let address = opened.addresses[0].1;
     let is_listening = AtomicBool::new(true);
-    Ok(Arc::new(Listeners { remote: engine.remote().clone(), address, connections, is_listening, tls }))
+    let console = is_plain.then_some(ConsoleDoor { address, asks_role });
+    Ok(Arc::new(Listeners {
+        remote: engine.remote().clone(),
+        address,
+        connections,
+        is_listening,
+        tls,
+        console,
+    }))
 }
 
 fn timeouts_of(timeouts: TimeoutConfig) -> Timeouts {

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use protocol::ProtocolVersion;
 
 use super::Group;
+use crate::process::http;
 use crate::raw_client::Client;
 
 /// Whether a CQL listener answers OPTIONS of version 4 with SUPPORTED there.
@@ -62,5 +63,10 @@ pub fn see(group: &Group) {
     let mut client = Client::start(server.cql_port, ProtocolVersion::V5);
     let shown = client.rows("SELECT rpc_address FROM system.local").concat();
     group.sees("broadcast_rpc_address", shown == [Some(vec![10, 1, 2, 3])], format_args!("{shown:?}"));
+    assert!(server.stop().0.success());
+
+    let server = group.start("d", &["api_page_console"], &[]);
+    let state = http(server.api_port, "GET /v1/console", "").1;
+    group.sees("api_page_console", state.contains("api_page_console is false"), state);
     assert!(server.stop().0.success());
 }

@@ -99,6 +99,7 @@ const ROWS: &[Row] = &[
     row("listeners", "api_address", "127.0.0.2", "who answers there"),
     row("listeners", "api_port", "{port}", "who answers there"),
     row("listeners", "api_page", "false", "the page is not there"),
+    row("listeners", "api_page_console", "false", "the console is off"),
     row("listeners", "prometheus_address", "127.0.0.2", "who answers there"),
     row("listeners", "prometheus_port", "{port}", "who answers there"),
     row("requests", "native_transport_max_frame_size", "1MiB", "a longer request is refused"),
