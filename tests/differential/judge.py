@@ -26,7 +26,11 @@ def masked(text):
     # The order of signatures, of indexes and of the fields of a value is that of a hash table.
     text = re.sub(r"signatures: (.*?)\)(?=$|: use)", lambda found: "signatures: " + "; ".join(sorted(re.split(r", (?=system\.)", found[1]))) + ")", text)
     text = re.sub(r"dependent secondary indexes \((.*?)\)", lambda found: f"dependent secondary indexes ({', '.join(sorted(found[1].split(', ')))})", text)
-    return re.sub(r"\{([a-z]\w*: [^{}]*)\}", lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", text)
+    # Values inside of others come first; their braces are replaced, so that the next round sees the outer ones.
+    before = None
+    while text != before:
+        before, text = text, re.sub(r"\{([a-z]\w*: [^{}]*)\}", lambda found: "‹" + ", ".join(sorted(found[1].split(", "))) + "›", text)
+    return text
 
 
 def named(columns):
@@ -49,6 +53,8 @@ def difference(cassandra, messina, times_vary=()):
     if [masked(warning) for warning in cassandra.warnings] != [masked(warning) for warning in messina.warnings]:
         return "warnings"
     ours, theirs = ([shown_times(row, times_vary) for row in answer.rows] for answer in (cassandra, messina))
+    if computed := [place for place, column in enumerate(cassandra.columns) if column[3] in ("double", "float") and not column[2].isidentifier()]:
+        ours, theirs = ([without_sign_of_nan(row, computed) for row in rows] for rows in (ours, theirs))
     if [column[2] for column in cassandra.columns] == ["[json]"]:
         ours, theirs = ([tuple(value and value.replace(b"system.to_json(", b"system.tojson(") for value in row) for row in rows] for rows in (ours, theirs))
     if [column[2] for column in cassandra.columns][-1:] == ["create_statement"]:  # texts with ids of tables
@@ -61,6 +67,16 @@ def difference(cassandra, messina, times_vary=()):
 def parser_error(answer):
     """Whether the text is the parser's own: it begins with the place and lists the tokens that its grammar expects there, which no other parser has."""
     return answer.kind == "SyntaxError" and re.match(r"line \d+:-?\d+ ", answer.text) is not None
+
+
+def without_sign_of_nan(row, computed):
+    """The sign of a NaN that is computed from another NaN depends on the order in which a compiler, here Java's at run time, takes the operands."""
+    return tuple(b"NaN" if place in computed and value and value[0] & 0x7F == 0x7F and is_nan(value) else value for place, value in enumerate(row))
+
+
+def is_nan(value):
+    number = struct.unpack(">d" if len(value) == 8 else ">f", value)[0]
+    return number != number
 
 
 def shown_times(row, times_vary):
@@ -81,10 +97,16 @@ class Explained:
         """The reason of this difference, or None if no entry covers it."""
         for entry in self.entries:
             if kind in entry.get("kinds", [kind]) and matches(entry["statement"], statement) and matches(entry["cassandra"], brief(cassandra)) \
-                    and matches(entry["messina"], brief(messina)) and (not entry.get("extends") or messina.text.startswith(cassandra.text)):
+                    and matches(entry["messina"], brief(messina)) and (not entry.get("extends") or messina.text.startswith(cassandra.text)) \
+                    and (not entry.get("empty_keys") or without_empty_keys(cassandra.rows) == messina.rows):
                 self.used[entry["name"]] = self.used.get(entry["name"], 0) + 1
                 return entry["reason"]
         return None
+
+
+def without_empty_keys(rows):
+    """The rows whose first value has bytes."""
+    return [row for row in rows if row[0] != b""]
 
 
 def matches(pattern, text):

@@ -4,6 +4,7 @@
     tests/differential/run.sh                                   the scripts in cases/, then 1,500 random statements of seed 1 (a step of ./test.sh)
     tests/differential/run.sh --statements 100000 --seed 7      a campaign
     tests/differential/run.sh --world 7003                      one world of random statements again; a difference prints this number
+    tests/differential/run.sh --login --statements 5000         roles and permissions, sent by several roles
     tests/differential/run.sh --script cases/select.cql -v      one script; -v prints every statement with both answers
     tests/differential/run.sh --profile dev                     with a development build; BINARY_UNDER_TEST names another binary
     tests/differential/run.sh --contact HOST:PORT,HOST:PORT     Cassandra and Messina that run already
@@ -25,6 +26,7 @@ from sides import Pair, Statement, nodes, statements_of  # noqa: E402
 
 from judge import Explained, both, brief, difference  # noqa: E402
 from generate import World  # noqa: E402
+from permissions import PermissionWorld  # noqa: E402
 
 STATEMENTS_PER_WORLD = 400
 CONTENT_EVERY = 50
@@ -61,13 +63,14 @@ class Run:
 
     def open(self, keyspace):
         pair = self.pair
+        pair.clients_of = {}  # their roles may be made anew
         for client in pair.clients:
             client.query(f"DROP KEYSPACE IF EXISTS {keyspace}")
         pair.both(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
         pair.run(Statement(f"USE {keyspace}"))
 
     def close(self, keyspace):
-        self.pair.keyspace = None
+        self.pair.keyspace, self.pair.clients_of = None, {}
         for client in self.pair.clients:
             client.query(f"DROP KEYSPACE IF EXISTS {keyspace}")
 
@@ -97,7 +100,7 @@ class Run:
     def world(self, seed, statements):
         """The statements of a world, until they are over or the tables may no longer be the same."""
         keyspace = "world"
-        world = World(seed, keyspace)
+        world = (PermissionWorld if self.options.login else World)(seed, keyspace)
         self.open(keyspace)
         done = []
         for number in range(-len(world.setup), statements):
@@ -181,12 +184,13 @@ def main():
     parser.add_argument("--no-minimize", dest="minimize", action="store_false")
     parser.add_argument("--profile", default="release", help="cargo's profile of the Messina that is built")
     parser.add_argument("--contact", help="HOST:PORT of Cassandra, a comma, HOST:PORT of Messina")
+    parser.add_argument("--login", action="store_true", help="with an authenticator and an authorizer: statements on roles, and others sent by roles")
     parser.add_argument("--explained", action="store_true", help="print how often each entry of explained.toml was used")
     parser.add_argument("--verbose", "-v", action="store_true")
     options = parser.parse_args()
     contact = [(host, int(port)) for host, port in (each.rsplit(":", 1) for each in options.contact.split(","))] if options.contact else None
     try:
-        pair = Pair(options.profile, contact)
+        pair = Pair(options.profile, contact, login=options.login)
         run = Run(pair, options)
         try:
             everything(run, options)
@@ -210,7 +214,7 @@ def everything(run, options):
         for path in options.script:
             run.script(path)
         return
-    if not options.no_scripts:
+    if not options.no_scripts and not options.login:
         for path in sorted((HERE / "cases").glob("*.cql")):
             run.script(path)
     begin, first, world, shown = time.monotonic(), run.statements, options.seed * 1000, 0

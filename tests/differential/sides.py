@@ -7,7 +7,7 @@ address of its own. `Pair.run` sends one statement to both at once, follows the 
 import re
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -21,6 +21,11 @@ CASSANDRA_HOST, MESSINA_HOST = "127.0.0.41", "127.0.0.42"
 SETTINGS = {"materialized_views_enabled": "true", "user_defined_functions_enabled": "true", "drop_compact_storage_enabled": "true",
             "dynamic_data_masking_enabled": "true", "auto_snapshot": "false"}
 CASSANDRA_SETTINGS = "".join(f"{name}: {value}\n" for name, value in SETTINGS.items()) + "sasi_indexes_enabled: false\n"
+#: With `--login`: roles have permissions, and changes of permissions act at once.
+LOGIN_SETTINGS = {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer"}
+LOGIN_CASSANDRA_SETTINGS = "permissions_validity: 0ms\nroles_validity: 0ms\ncredentials_validity: 0ms\n"
+SUPERUSER = ("cassandra", "cassandra")
+LOGIN_WITHIN_S = 60
 MAX_PAGES = 2000
 
 
@@ -36,9 +41,10 @@ class Statement:
     waits: bool = False  # builds an index: wait until both can use it
     kind: str = ""
     names: list | None = None
+    role: str | None = None  # who sends it; None: the superuser, or whoever may do everything
 
     def __str__(self):
-        how = []
+        how = [f"as {self.role}"] if self.role else []
         if self.prepared:
             how.append("prepared")
         if self.values is not None:
@@ -49,18 +55,23 @@ class Statement:
 
 
 class Pair:
-    """Both servers with a connection to each. `contact`: addresses of servers that run already, as (host, port) for Cassandra and Messina."""
+    """Both servers with a connection to each. `contact`: addresses of servers that run already, as (host, port) for Cassandra and Messina. `login`: clients are
+    authenticated, and need permissions."""
 
-    def __init__(self, messina_profile="release", contact=None, flags=()):
+    def __init__(self, messina_profile="release", contact=None, flags=(), login=False):
         self.nodes = []
         self.flags = list(flags)
+        settings = SETTINGS | (LOGIN_SETTINGS if login else {})
+        cassandra_settings = CASSANDRA_SETTINGS
+        if login:
+            cassandra_settings += "".join(f"{name}: {value}\n" for name, value in LOGIN_SETTINGS.items()) + LOGIN_CASSANDRA_SETTINGS
         if contact:
             self.addresses = contact
         else:
             try:
-                cassandra = nodes.Cassandra(heap="768M", host=CASSANDRA_HOST, more_settings=CASSANDRA_SETTINGS)
+                cassandra = nodes.Cassandra(heap="768M", host=CASSANDRA_HOST, more_settings=cassandra_settings)
                 self.nodes.append(cassandra)
-                messina = nodes.Messina(profile=messina_profile, host=MESSINA_HOST, flags=["--smp", "2", *known_settings(), *self.flags])
+                messina = nodes.Messina(profile=messina_profile, host=MESSINA_HOST, flags=["--smp", "2", *known_settings(settings), *self.flags])
                 self.nodes.append(messina)
                 cassandra.start()
                 messina.start()
@@ -68,20 +79,49 @@ class Pair:
                 self.close()
                 raise
             self.addresses = [(cassandra.host, cassandra.port), (messina.host, messina.port)]
-        self.clients = [wire.Client(*address) for address in self.addresses]
+        self.login = SUPERUSER if login else None
+        self.clients = [self.connected(address) for address in self.addresses]
+        self.clients_of = {}  # by role: its connections
         self.keyspace = None
+
+    def connected(self, address):
+        """Cassandra makes its first superuser some seconds after its start."""
+        begin = time.monotonic()
+        while True:
+            try:
+                return wire.Client(*address, login=self.login)
+            except wire.Closed:
+                if not self.login or time.monotonic() - begin > LOGIN_WITHIN_S:
+                    raise
+                time.sleep(0.5)
+
+    def run_as(self, role, statement):
+        """`run` by the connections of a role whose password is its name."""
+        own = self.clients, self.login
+        self.login = (role, role)
+        try:
+            if role not in self.clients_of:
+                self.clients_of[role] = [wire.Client(*address, login=self.login) for address in self.addresses]
+                for client in self.clients_of[role]:
+                    client.query(f"USE {self.keyspace}")
+            self.clients = self.clients_of[role]
+            return self.run(replace(statement, role=None))
+        finally:
+            self.clients, self.login = own
 
     def close(self):
         for node in self.nodes:
             node.remove()
 
     def reconnect(self, at):
-        self.clients[at] = wire.Client(*self.addresses[at])
+        self.clients[at] = wire.Client(*self.addresses[at], login=self.login)
         if self.keyspace:
             self.clients[at].query(f"USE {self.keyspace}")
 
     def run(self, statement):
         """The answers of both. A server that closes the connection or does not answer has the kind "closed"."""
+        if statement.role:
+            return self.run_as(statement.role, statement)
         answers = self.each(lambda client: self.begin(client, statement), wire.Client.receive)
         if statement.prepared:
             prepared = answers
@@ -172,9 +212,9 @@ class Pair:
             time.sleep(0.02)
 
 
-def known_settings():
+def known_settings(settings=SETTINGS):
     """The settings as options of Messina."""
-    return [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
 
 def statements_of(text, keyspace):

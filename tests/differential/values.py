@@ -17,6 +17,8 @@ class Type:
     multi_cell = False
     numeric = False
     texty = False
+    #: Whether a value may have no bytes at all.
+    may_be_empty = False
 
     def __init__(self, name):
         self.name = name
@@ -87,6 +89,7 @@ class Decimal(Type):
 
 class Text(Type):
     texty = True
+    may_be_empty = True
 
     def __init__(self, name):
         super().__init__(name)
@@ -106,6 +109,8 @@ class Text(Type):
 
 
 class Blob(Type):
+    may_be_empty = True
+
     def random(self, rng):
         return rng.choice([b"", b"\0", b"\xff", b"ab"])
 
@@ -186,9 +191,16 @@ class Collection(Type):
         return "[" + ", ".join(self.inner[0].json(item) for item in value) + "]"
 
     def encode(self, value):
+        value = [sent_as(self.inner[0], item) for item in value] if self.kind == "list" else value
         parts = [part for pair in value for part in (self.inner[0].encode(pair[0]), self.inner[1].encode(pair[1]))] if self.kind == "map" \
             else [self.inner[0].encode(item) for item in value]
         return struct.pack(">i", len(value)) + b"".join(sized(part) for part in parts)
+
+
+def sent_as(of, value):
+    """An element of a list or tuple as it is sent. Cassandra keeps the order in which a client sends the elements of a set there, and Messina sorts them, so that
+    equal values are equal keys: of sets and maps only one element is sent."""
+    return value[:1] if value and isinstance(of, Collection) and of.kind != "list" else value
 
 
 def distinct(of, values):
@@ -219,7 +231,8 @@ class Tuple(Type):
         return "[" + ", ".join("null" if item is None else each.json(item) for each, item in zip(self.inner, value)) + "]"
 
     def encode(self, value):
-        return b"".join(sized(None if item is None else each.encode(item)) for each, item in zip(self.inner, value))
+        sent = [sent_as(each, item) for each, item in zip(self.inner, value)]
+        return b"".join(sized(None if item is None else each.encode(item)) for each, item in zip(self.inner, sent))
 
 
 class Udt(Tuple):

@@ -101,14 +101,18 @@ class Body:
 
 
 class Client:
-    """A connection. `keyspace` is the one in use, if any. Requests wait at most `timeout_s` for their answer."""
+    """A connection. `login` is (user, password), for servers that ask. Requests wait at most `timeout_s` for their answer."""
 
-    def __init__(self, host, port, timeout_s=120, version=4):
+    def __init__(self, host, port, timeout_s=120, version=4, login=None):
         self.address, self.version = (host, port), version
         self.socket = socket.create_connection(self.address, timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.received = b""
-        self.request(0x01, struct.pack(">H", 1) + string("CQL_VERSION") + string("3.0.0"))
+        answer = self.request(0x01, struct.pack(">H", 1) + string("CQL_VERSION") + string("3.0.0"))
+        if answer.kind == "authenticate" and login:
+            answer = self.request(0x0F, value_bytes(f"\0{login[0]}\0{login[1]}".encode()))
+            if answer.is_error():
+                raise Closed(answer.text)
 
     def request(self, opcode, body):
         self.send(opcode, body)
@@ -135,7 +139,9 @@ class Client:
         warnings = body.strings() if flags & 8 else []
         if opcode == 0x00:
             return Answer(ERRORS.get(code := body.int(), f"error {code:#x}"), body.string(), warnings=warnings)
-        if opcode != 0x08:  # READY
+        if opcode == 0x03:
+            return Answer("authenticate")
+        if opcode != 0x08:  # READY, AUTH_SUCCESS
             return Answer("void", warnings=warnings)
         kind = body.int()
         if kind == 2:

@@ -79,6 +79,21 @@ impl Prepared {
         }
     }
 
+    /// Checks the written table when a client prepares the statement. An execution checks it after the
+    /// permissions.
+    ///
+    /// # Errors
+    /// The statement writes a materialized view, or truncates a table that cannot be truncated.
+    pub fn check_target(&self, catalog: &Catalog) -> Result<(), CqlError> {
+        match &self.plan {
+            Plan::Modify(modify) => modify.check_no_view(),
+            Plan::Truncate(truncate) => {
+                schema::truncated_table(catalog, &truncate.table, self.keyspace.as_deref()).map(|_| ())
+            }
+            Plan::Select(_) | Plan::Other(_) => Ok(()),
+        }
+    }
+
     /// Cassandra's words for values of another number than the markers.
     fn wrong_count(&self, values: &Values<'_>) -> Option<String> {
         let (markers, given) = (self.markers.len(), values.len());
@@ -113,10 +128,7 @@ impl Prepared {
             Statement::Batch(batch) => {
                 Plan::Modify(Box::new(modify::prepare_batch(catalog, keyspace, &batch, count)?))
             }
-            Statement::Truncate(truncate) => {
-                schema::truncated_table(catalog, &truncate.table, keyspace)?;
-                Plan::Truncate(Box::new(truncate))
-            }
+            Statement::Truncate(truncate) => Plan::Truncate(Box::new(truncate)),
             Statement::Unsupported(unsupported) if !unsupported.if_exists => {
                 return Err(CqlError::Invalid(format!("{} is not supported yet", unsupported.what)));
             }
@@ -159,7 +171,7 @@ impl Prepared {
             verb,
             is_conditional: matches!(&plan, Plan::Modify(modify) if modify.is_conditional()),
             warnings: vec![],
-            needs: needs_of(catalog, keyspace, &plan, &tables),
+            needs: needs_of(catalog, &plan, &tables),
             markers,
             tables,
             executes: calls.iter().flat_map(UserCall::resources).collect(),
@@ -315,11 +327,13 @@ impl Prepared {
                 Ok(Outcome::Rows(rows))
             }
             Plan::Modify(modify) => {
+                modify.check_no_view()?;
                 let bound = bind(values, &self.markers)?;
                 modify::execute(modify, coordinator, &bound, execution, warnings).await
             }
             Plan::Truncate(truncate) => {
                 let catalog = coordinator.catalog();
+                authorize::check_truncate(truncate, self.keyspace.as_deref(), coordinator, &catalog)?;
                 let table = schema::truncated_table(&catalog, &truncate.table, self.keyspace.as_deref())?;
                 coordinator.truncate(table).await?;
                 Ok(Outcome::Void)
@@ -382,12 +396,7 @@ impl Prepared {
 
 /// The permissions that the execution of a plan needs. `tables` has the tables of SELECT and of
 /// modifications.
-fn needs_of(
-    catalog: &Catalog,
-    keyspace: Option<&str>,
-    plan: &Plan,
-    tables: &[Arc<TableSchema>],
-) -> Vec<TableNeed> {
+fn needs_of(catalog: &Catalog, plan: &Plan, tables: &[Arc<TableSchema>]) -> Vec<TableNeed> {
     match plan {
         // Whoever may read a table may read its views.
         Plan::Select(_) => {
@@ -414,11 +423,7 @@ fn needs_of(
             };
             tables.iter().flat_map(of_table).collect()
         }
-        Plan::Truncate(truncate) => {
-            let table = schema::table_of(catalog, &truncate.table, keyspace);
-            table.into_iter().map(|table| TableNeed::write(&table.schema)).collect()
-        }
-        Plan::Other(_) => vec![],
+        Plan::Truncate(_) | Plan::Other(_) => vec![],
     }
 }
 
@@ -505,6 +510,9 @@ pub async fn execute_batch<C: Coordinator>(
     for (prepared, _) in statements {
         authorize::check_tables(&prepared.needs, coordinator)?;
         authorize::check_functions(&prepared.executes, coordinator)?;
+        if let Plan::Modify(modify) = &prepared.plan {
+            modify.check_no_view()?;
+        }
     }
     let mut parts = Vec::with_capacity(statements.len());
     for (prepared, values) in statements {

@@ -109,7 +109,10 @@ impl Access {
         if roles.iter().any(|name| self.roles[*name].is_superuser) {
             return Permissions::ALL;
         }
-        resource.chain().fold(Permissions::NONE, |found, resource| {
+        // As in Cassandra, permissions on all keyspaces are none on system keyspaces.
+        let is_of_system = resource.keyspace().is_some_and(crate::is_system_keyspace);
+        let is_outside = |group: &Resource| is_of_system && *group == Resource::AllKeyspaces;
+        resource.chain().filter(|group| !is_outside(group)).fold(Permissions::NONE, |found, resource| {
             let name = resource.name();
             let granted = roles.iter().filter_map(|role| self.roles[*role].permissions.get(&name));
             granted.fold(found, |found, granted| found.or(*granted))
@@ -221,7 +224,8 @@ impl Access {
 
     pub fn revoke_role(&mut self, role: &str, from: &str) -> Result<(), CatalogError> {
         self.expect_role(role)?;
-        if !self.expect_role(from)?.member_of.remove(role) {
+        // As in Cassandra, a role counts as a member of itself, so this is no error.
+        if !self.expect_role(from)?.member_of.remove(role) && role != from {
             return invalid!("{from} is not a member of {role}");
         }
         Ok(())
@@ -416,6 +420,7 @@ mod tests {
         refused(&|a| a.grant_role("user", "a"), "user is a member of a");
         refused(&|a| a.grant_role("a", "a"), "a is a member of a");
         refused(&|a| a.revoke_role("user", "a"), "a is not a member of user");
+        refused(&|a| a.revoke_role("b", "b"), "b doesn't exist");
         refused(&|a| a.create_level("a", none, false, 9), "The service level 'a' already exists.");
         refused(
             &|a| a.create_level("$x", none, false, 9),

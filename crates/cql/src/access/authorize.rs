@@ -12,8 +12,8 @@ use std::sync::Arc;
 use catalog::{Catalog, ChangeKind, Permission, Resource, Target, is_system_keyspace};
 use model::TableSchema;
 use protocol::CqlError;
-use syntax::Statement;
 use syntax::ast::{AlterView, DropView, QualifiedName};
+use syntax::{Statement, Truncate};
 
 use crate::schema;
 use crate::select::SelectPlan;
@@ -35,7 +35,7 @@ impl TableNeed {
         (!is_open).then(|| Self::new(table, Permission::Select))
     }
 
-    /// The permission that INSERT, UPDATE, DELETE and TRUNCATE need.
+    /// The permission that INSERT, UPDATE and DELETE need.
     pub fn write(table: &Arc<TableSchema>) -> Self {
         Self::new(table, Permission::Modify)
     }
@@ -165,6 +165,25 @@ pub(crate) fn check<C: Coordinator>(
     Err(denied(coordinator.user().as_deref(), permission, resource))
 }
 
+/// Checks the permission that TRUNCATE needs. As in Cassandra, the table need not exist.
+///
+/// # Errors
+/// The user lacks the permission.
+pub(crate) fn check_truncate<C: Coordinator>(
+    truncate: &Truncate,
+    in_use: Option<&str>,
+    coordinator: &C,
+    catalog: &Catalog,
+) -> Result<(), CqlError> {
+    let QualifiedName { keyspace, name } = &truncate.table;
+    match keyspace.as_ref().map(|keyspace| keyspace.text.as_str()).or(in_use) {
+        Some(keyspace) => {
+            check(coordinator, catalog, Permission::Modify, &Resource::table(keyspace, &name.text))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The permissions that a schema statement needs, and the resources. None: the statement needs no permission,
 /// checks permissions itself (roles), or is refused anyway (system keyspaces, a missing keyspace).
 pub(crate) fn required(
@@ -225,7 +244,8 @@ fn required_one(
         | Statement::CreateAggregate(_)
         | Statement::DropFunction(_)
         | Statement::DropAggregate(_) => return None,
-        // Statements on data are checked by `TableNeed`, statements on roles where they are executed.
+        // Statements on data are checked by `TableNeed` and `check_truncate`, statements on roles where they
+        // are executed.
         Statement::Select(_)
         | Statement::Insert(_)
         | Statement::Update(_)

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use catalog::{Permission, Permissions, Resource};
+use catalog::virtual_tables::is_virtual_keyspace;
+use catalog::{Permission, Permissions, Resource, is_system_keyspace};
 use model::types::CqlValue;
 use protocol::CqlError;
 use syntax::{Ident, Keyword, ResourceName, TypeName};
@@ -20,6 +21,7 @@ pub(super) async fn grant<C: Coordinator>(
     warnings: &mut Vec<String>,
 ) -> Result<Outcome, CqlError> {
     let (permissions, resource) = checked(actor, "GRANT", permissions, on, to)?;
+    check_system(&resource, permissions)?;
     let had = granted(actor, to.as_str(), &resource).and(permissions);
     if !had.is_empty() {
         warnings.push(format!("Role '{}' was already granted {had} on {resource}", to.as_str()));
@@ -42,6 +44,21 @@ pub(super) async fn revoke<C: Coordinator>(
     }
     let from = from.text.clone();
     change(actor.coordinator, move |access| access.revoke(permissions, &resource, &from).map(|_| ())).await
+}
+
+/// On system keyspaces and their tables only SELECT, DESCRIBE and ALTER can be granted, as in Cassandra.
+fn check_system(resource: &Resource, permissions: Permissions) -> Result<(), CqlError> {
+    let is_of_data =
+        matches!(resource, Resource::Keyspace(_) | Resource::AllTables(_) | Resource::Table { .. });
+    let is_stored = |keyspace| is_system_keyspace(keyspace) && !is_virtual_keyspace(keyspace);
+    let allowed: Permissions =
+        [Permission::Select, Permission::Describe, Permission::Alter].into_iter().collect();
+    if is_of_data && resource.keyspace().is_some_and(is_stored) && !permissions.without(allowed).is_empty() {
+        return super::unauthorized(
+            "Granting permissions on system keyspaces is strictly limited, this operation is not permitted",
+        );
+    }
+    Ok(())
 }
 
 /// The permissions granted to the role itself on the resource itself.
@@ -155,7 +172,8 @@ fn exists<C: Coordinator>(actor: &Actor<'_, C>, resource: &Resource) -> bool {
     }
 }
 
-/// LIST of permissions. Users see their own and those of roles granted to them; superusers see all.
+/// LIST of permissions. Users see their own, those of roles granted to them and those of roles on which they
+/// have DESCRIBE; superusers see all.
 pub(super) fn list<C: Coordinator>(
     actor: &Actor<'_, C>,
     permissions: Option<&[Keyword]>,
@@ -174,7 +192,9 @@ pub(super) fn list<C: Coordinator>(
     }
     expect_authorizer(actor, "LIST PERMISSIONS")?;
     let is_own = of.is_some_and(|role| actor.access().roles_of(user, true).contains(role.as_str()));
-    if !actor.is_superuser() && !is_own {
+    let roles = of.map_or(Resource::AllRoles, |role| Resource::Role(role.text.clone()));
+    let sees = authorize::may(actor.coordinator, &actor.catalog, Permission::Describe, &roles);
+    if !is_own && !sees {
         let whose = of.map_or("everyone", |role| role.as_str());
         return super::unauthorized(&format!("You are not authorized to view {whose}'s permissions"));
     }

@@ -195,20 +195,21 @@ impl Planner<'_> {
         name: &str,
         ty: &CqlType,
     ) -> Result<Expr, CqlError> {
-        if elements.len() > components.len() {
-            return invalid!(
-                "Invalid tuple literal for {name}: too many elements. Type {} expects {} but got {}",
-                ty.to_cql(),
-                components.len(),
-                elements.len()
-            );
-        }
+        let count = components.len();
         let mut prepared = Vec::with_capacity(elements.len());
         for (number, (element, component)) in elements.iter().zip(components).enumerate() {
             let found = self.term(element, &format!("{name}[{number}]"), component);
             prepared.push(self.or_unfit(found, element, component, |ty| {
                 format!("Invalid tuple literal for {name}: component {number} is not of type {ty}")
             })?);
+        }
+        // As in Cassandra, the values are checked before their number.
+        if elements.len() > count {
+            return invalid!(
+                "Invalid tuple literal for {name}: too many elements. Type {} expects {count} but got {}",
+                ty.to_cql(),
+                elements.len()
+            );
         }
         Expr::Sequence { ty: ty.clone(), elements: prepared }.folded()
     }

@@ -164,6 +164,10 @@ impl Change {
         update: &Update,
     ) -> Result<Self, CqlError> {
         let using = Using::prepare(planner, &update.using)?;
+        // As in Cassandra, before the assignments.
+        let condition = update.conditions.as_ref();
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         let mut operations: Vec<Operation> = Vec::new();
         for (at, assignment) in update.assignments.iter().enumerate() {
             let name = assignment.column.text.as_str();
@@ -178,9 +182,6 @@ impl Change {
             let kind = operation::assign(planner, column, assignment, update.conditions.is_some())?;
             operations.push(Operation { column: column.clone(), kind });
         }
-        let condition = update.conditions.as_ref();
-        let condition =
-            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         let rules = Rules {
             statement: StatementKind::Update,
             allow_filtering: false,
@@ -198,6 +199,9 @@ impl Change {
         delete: &Delete,
     ) -> Result<Self, CqlError> {
         let using = Using::prepare(planner, &delete.using)?;
+        let condition = delete.conditions.as_ref();
+        let condition =
+            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         let mut operations = Vec::new();
         for target in &delete.targets {
             let (DeleteTarget::Column(column)
@@ -217,9 +221,6 @@ impl Change {
                 operations.push(Operation { column: column.clone(), kind });
             }
         }
-        let condition = delete.conditions.as_ref();
-        let condition =
-            condition.map(|condition| Condition::prepare(planner, schema, condition)).transpose()?;
         let rules = Rules {
             statement: StatementKind::Delete,
             allow_filtering: false,

@@ -241,6 +241,25 @@ impl BoundCondition {
         Ok(Self { at, requirement })
     }
 
+    /// Whether this condition and `other` are on the same row. Comparisons of static columns are on the static
+    /// row.
+    pub fn shares_row(&self, other: &Self) -> bool {
+        let both_on = |row| self.is_on(row) && other.is_on(row);
+        both_on(&self.at) || both_on(&RowAt::Static)
+    }
+
+    fn is_on(&self, row: &RowAt) -> bool {
+        match &self.requirement {
+            Requirement::Exists | Requirement::NotExists => self.at == *row,
+            Requirement::Columns(comparisons) => {
+                comparisons.iter().any(|comparison| match comparison.column.kind {
+                    ColumnKind::Static => *row == RowAt::Static,
+                    ColumnKind::Regular => *row == self.at,
+                })
+            }
+        }
+    }
+
     /// Checks whether a batch may have this condition and `other`, which is on the same row.
     pub fn agrees_with(&self, other: &Self) -> Result<(), CqlError> {
         // The text depends on the order of both, as in Cassandra.

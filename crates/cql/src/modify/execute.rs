@@ -252,7 +252,7 @@ impl<C: Coordinator> Request<'_, C> {
                     _ => RowAt::Static,
                 };
                 let bound = BoundCondition::bind(condition, at, &env)?;
-                let mut same_row = conditions.iter().filter(|other| other.at == bound.at);
+                let mut same_row = conditions.iter().filter(|other| other.shares_row(&bound));
                 same_row.try_for_each(|other| other.agrees_with(&bound))?;
                 conditions.push(bound);
             }
@@ -354,7 +354,15 @@ impl<C: Coordinator> Request<'_, C> {
         let node = self.node();
         let schema = write.mutation.schema.clone();
         let conditions: Arc<[BoundCondition]> = conditions.into();
-        let command = read_for(&write, &conditions, reply.first_rows(), self.execution.now_s());
+        let now_s = self.execution.now_s();
+        let command = read_for(&write, &conditions, reply.first_rows(), now_s);
+        // The decision of conditions on static columns reads only the rows of edits, if there are any.
+        let lacks_first_row = conditions.iter().all(|condition| condition.at == RowAt::Static)
+            && write.edits.iter().any(|edit| edit.at != RowAt::Static);
+        let first_row = lacks_first_row.then(|| {
+            let mutation = Mutation::new(schema.clone(), write.mutation.key.clone());
+            read_for(&PartitionWrite { mutation, edits: vec![] }, &[], reply.first_rows(), now_s)
+        });
         let decide: Decide = {
             let (schema, conditions) = (schema.clone(), conditions.clone());
             Box::new(move |page, locked_us| {
@@ -371,10 +379,21 @@ impl<C: Coordinator> Request<'_, C> {
                 Ok(None)
             })
         };
-        let page = self.coordinator.read_modify_write(command, decide).await?;
+        let mut page = self.coordinator.read_modify_write(command, decide).await?;
         let applied = condition::all_hold(&conditions, &schema, &page)?;
+        if let (false, Some(command)) = (applied, first_row) {
+            page = with_rows_of(page, self.coordinator.read(command).await?);
+        }
         Ok(Outcome::Rows(if applied { reply.applied() } else { reply.refused(&conditions, &page) }))
     }
+}
+
+/// The static row of the page that was read for a decision, with the rows of a later page of its partition.
+fn with_rows_of(decided: Page, mut later: Page) -> Page {
+    let Some(partition) = later.partitions.first_mut() else { return decided };
+    let before = decided.partitions.into_iter().next();
+    partition.static_row = before.map(|partition| partition.static_row).unwrap_or_default();
+    later
 }
 
 /// Whether the write updates counters. Such a write is resolved while the partition is locked.

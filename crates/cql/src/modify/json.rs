@@ -115,6 +115,8 @@ fn check_keys(
     let keys = schema.partition_key.len() + schema.defined_clustering().len();
     let mut keys = columns.iter().zip(values).take(keys);
     match keys.find(|(_, value)| **value == ColumnValue::Unset) {
+        // As in Cassandra, the keys of a view are not looked at.
+        Some(_) if schema.view.is_some() => invalid!("Cannot directly modify a materialized view"),
         Some(((name, _), _)) => invalid!("Invalid unset value for column {name}"),
         None => Ok(()),
     }

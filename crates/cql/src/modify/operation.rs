@@ -9,7 +9,7 @@ use syntax::{ArithmeticOp, Assignment, AssignmentOp, DeleteTarget, Ident, Term};
 
 use crate::error::invalid;
 use crate::function::{is_numeric, is_string};
-use crate::term::{Expr, Planner};
+use crate::term::{Expr, Planner, of_term};
 
 /// An operation on a column.
 #[derive(Clone, Debug)]
@@ -169,7 +169,9 @@ pub fn assign(
             }
             // Cassandra returns this error for every invalid value.
             let of_map = |found: Result<Expr, CqlError>, what: &str| match found {
-                Err(CqlError::Invalid(_)) => invalid!("Value for a map {what}, but was: '{value}'"),
+                Err(CqlError::Invalid(_)) => {
+                    invalid!("Value for a map {what}, but was: '{}'", of_term(value))
+                }
                 found => found,
             };
             Ok(match ty {

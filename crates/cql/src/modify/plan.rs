@@ -41,7 +41,6 @@ pub fn prepare(
     let schema = table_of(catalog, keyspace, table_name(modification))?;
     let mut planner = Planner::new(catalog, &schema.keyspace, &schema.name, markers);
     let change = change(&mut planner, keyspace, modification)?;
-    check_no_view(&change)?;
     Ok(ModifyPlan {
         reply: change.condition.as_ref().map(|_| Reply::new(&[&change], false)),
         partition_key_markers: planner.markers.of_partition_key(&change.schema),
@@ -73,7 +72,6 @@ pub fn prepare_batch(
         changes.map(|each| change(&mut planner, keyspace, each)).collect::<Result<_, _>>()?;
     let all: Vec<&Change> = changes.iter().collect();
     batch::check(statement.kind, &all, &using)?;
-    all.iter().try_for_each(|change| check_no_view(change))?;
     let is_conditional = changes.iter().any(|change| change.condition.is_some());
     let is_of_one_table = all.windows(2).all(|pair| pair[0].schema.id == pair[1].schema.id);
     Ok(ModifyPlan {
@@ -87,14 +85,6 @@ pub fn prepare_batch(
         calls: planner.calls,
         changes,
     })
-}
-
-/// As in Cassandra, all other rules are checked before.
-fn check_no_view(change: &Change) -> Result<(), CqlError> {
-    if change.schema.view.is_some() {
-        return invalid!("Cannot directly modify a materialized view");
-    }
-    Ok(())
 }
 
 fn change(
@@ -141,6 +131,19 @@ impl ModifyPlan {
     /// Keyspace and name of the first table.
     pub fn first_table(&self) -> Option<(&str, &str)> {
         self.changes.first().map(|change| (change.schema.keyspace.as_str(), change.schema.name.as_str()))
+    }
+
+    /// Checks that no change writes a materialized view. As in Cassandra, all other rules of the text are
+    /// checked before, and also the permissions of an execution.
+    ///
+    /// # Errors
+    /// A change writes a view.
+    #[inline]
+    pub fn check_no_view(&self) -> Result<(), CqlError> {
+        if self.changes.iter().any(|change| change.schema.view.is_some()) {
+            return invalid!("Cannot directly modify a materialized view");
+        }
+        Ok(())
     }
 
     /// Whether the plan has an IF. Such a plan returns rows.

@@ -39,7 +39,8 @@ pub(crate) fn fits(kind: LiteralKind, ty: &CqlType) -> bool {
         LiteralKind::Uuid => matches!(ty, T::Uuid | T::TimeUuid | T::LexicalUuid),
         LiteralKind::Float => matches!(ty, T::Decimal | T::Double | T::Float),
         LiteralKind::Boolean => matches!(ty, T::Boolean),
-        LiteralKind::Blob => matches!(ty, T::Blob),
+        // As in Cassandra, a blob constant is also the byte of a tinyint.
+        LiteralKind::Blob => matches!(ty, T::Blob | T::TinyInt),
         LiteralKind::Duration => matches!(ty, T::Duration),
     }
 }
@@ -79,7 +80,9 @@ pub(crate) fn natural_type(literal: &Literal) -> CqlType {
 /// The type does not accept constants of this kind, or the constant is not a valid value of the type.
 pub fn literal_bytes(literal: &Literal, name: &str, ty: &CqlType) -> Result<Vec<u8>, CqlError> {
     let ty = ty.without_reversed();
-    if !fits(literal.kind, ty) {
+    // `0x` and two digits. Cassandra stores bytes of any number, which are no tinyint.
+    let is_byte = literal.text.len() == 4;
+    if !fits(literal.kind, ty) || literal.kind == LiteralKind::Blob && *ty == CqlType::TinyInt && !is_byte {
         return invalid!(
             "Invalid {} constant ({}) for \"{name}\" of type {}",
             kind_name(literal.kind),
@@ -106,6 +109,7 @@ pub fn literal_bytes(literal: &Literal, name: &str, ty: &CqlType) -> Result<Vec<
                 form_of(ty)
             );
         }
+        (LiteralKind::Blob, CqlType::TinyInt) => CqlType::Blob.bytes_of(&literal.text),
         (_, CqlType::Tuple(_)) => ty.bytes_of_raw_text(&literal.text),
         (LiteralKind::String, _) => ty.bytes_of(&format!("'{}'", literal.text.replace('\'', "''"))),
         _ => ty.bytes_of(&literal.text),

@@ -244,3 +244,79 @@ fn details_of_selections_and_batches() {
         session.refused(text, expected);
     }
 }
+
+#[test]
+fn values_of_tuples_are_checked_before_their_number() {
+    let session = Session::new();
+    session.all(&[
+        "CREATE TABLE t (k int PRIMARY KEY, v tuple<frozen<list<text>>>, d duration, m map<text, int>)",
+    ]);
+    session.refused(
+        "UPDATE t SET v = (-1, false) WHERE k = 1",
+        "Invalid tuple literal for v: component 0 is not of type frozen<list<text>>",
+    );
+    session.refused(
+        "UPDATE t SET v = ([], false) WHERE k = 1",
+        "Invalid tuple literal for v: too many elements",
+    );
+    session.refused("UPDATE t SET d = -1 WHERE k = 1", "Unable to convert '1' to a duration");
+    session.refused("UPDATE t SET m = m - 'it''s' WHERE k = 1", "has to be a set, but was: ''it's''");
+    // Conditions are checked before assignments.
+    let slices = "Slice conditions ( > ) are not supported on durations";
+    session.refused("UPDATE t SET nope = 1 WHERE k = 1 IF d > 1h", slices);
+    session.refused("DELETE nope FROM t WHERE k = 1 IF d > 1h", slices);
+}
+
+#[test]
+fn a_condition_on_a_static_column_is_on_the_static_row() {
+    let session = Session::new();
+    session.all(&["CREATE TABLE t (k int, c int, v int, s int STATIC, PRIMARY KEY (k, c))"]);
+    let batch = |first: &str, second: &str| {
+        format!(
+            "BEGIN BATCH UPDATE t SET s = 1 WHERE k = 1 IF {first}; \
+             UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF {second}; APPLY BATCH"
+        )
+    };
+    let mixed = "Cannot mix IF conditions and IF NOT EXISTS for the same row";
+    session.refused(&batch("EXISTS", "v = 2 AND s = 3"), mixed);
+    session.refused(&batch("EXISTS", "s = 3"), mixed);
+    session.check(&batch("EXISTS", "v = 2"), &["false"]);
+    session.check(&batch("s = 3", "v = 2 AND s = 3"), &["false"]);
+}
+
+#[test]
+fn a_refused_condition_on_a_static_column_shows_the_partition_beside_operations_on_lists() {
+    let session = Session::new();
+    session.all(&[
+        "CREATE TABLE t (k int, c int, s int STATIC, l list<int>, PRIMARY KEY (k, c))",
+        "CREATE TABLE b (k int PRIMARY KEY, v int)",
+        "CREATE MATERIALIZED VIEW w AS SELECT * FROM b WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)",
+    ]);
+    let update = "UPDATE t SET l = l - [1] WHERE k = 1 AND c = 5 IF s = 7";
+    session.check(update, &["false"]);
+    session.all(&["INSERT INTO t (k, c, l) VALUES (1, 1, [1])"]);
+    session.check(update, &["false|"]);
+    session.all(&["UPDATE t SET s = 8 WHERE k = 1"]);
+    session.check(update, &["false|8"]);
+    session.all(&["DELETE FROM t WHERE k = 1 AND c = 1"]);
+    session.check(update, &["false|8"]);
+    session.refused(
+        "INSERT INTO w JSON '{\"v\": 1}' DEFAULT UNSET",
+        "Cannot directly modify a materialized view",
+    );
+}
+
+#[test]
+fn a_blob_constant_is_the_byte_of_a_tinyint() {
+    let session = Session::new();
+    session.all(&[
+        "CREATE TABLE t (k int PRIMARY KEY, v tinyint, w smallint)",
+        "INSERT INTO t (k, v) VALUES (1, 0xff)",
+    ]);
+    session.check("SELECT v FROM t WHERE v = -1 ALLOW FILTERING", &["-1"]);
+    session.check("SELECT v FROM t WHERE v = 0xFF ALLOW FILTERING", &["-1"]);
+    let refused = |text: &str, ty: &str| session.refused(text, &format!("for \"{ty}\" of type"));
+    refused("INSERT INTO t (k, v) VALUES (1, 0xffff)", "v");
+    refused("INSERT INTO t (k, v) VALUES (1, 0x)", "v");
+    refused("INSERT INTO t (k, w) VALUES (1, 0xffff)", "w");
+}

@@ -250,8 +250,10 @@ fn unreadable(cql_type: &CqlType, text: &str) -> TypeError {
         }
         CqlType::Duration => {
             let why = Duration::parse(&text).err().flatten();
+            // As in Cassandra, without the sign.
+            let unsigned = text.strip_prefix('-').unwrap_or(&text);
             return TypeError::new(
-                why.unwrap_or_else(|| format!("Unable to convert '{text}' to a duration")),
+                why.unwrap_or_else(|| format!("Unable to convert '{unsigned}' to a duration")),
             );
         }
         CqlType::Decimal => return TypeError::new(format!("unable to make BigDecimal from '{text}'")),

@@ -534,7 +534,9 @@ async fn prepare(
     {
         return Ok(known);
     }
-    Ok(share(cql, Prepared::new(&catalog, keyspace, text)?).await)
+    let prepared = Prepared::new(&catalog, keyspace, text)?;
+    prepared.check_target(&catalog)?;
+    Ok(share(cql, prepared).await)
 }
 
 fn execution<'a>(node: &ShardCoordinator, parameters: &QueryParameters<'a>) -> Execution<'a> {

@@ -166,7 +166,7 @@ fn system_tables_are_readable_as_in_cassandra() {
             &format!("0x2100 User bob has no SELECT permission on <table {closed}> or any of its parents"),
         );
     }
-    node.done("GRANT SELECT ON ALL KEYSPACES TO bob");
+    node.done("GRANT SELECT ON KEYSPACE system_auth TO bob");
     node.done_as("bob", "SELECT * FROM system_auth.role_permissions");
     let hash = node.try_run("SELECT salted_hash FROM system_auth.roles").unwrap_err();
     assert!(hash.to_string().contains("salted_hash"), "{hash}");
@@ -256,6 +256,10 @@ fn permissions_are_listed() {
     let view = |whose: &str| format!("0x2100 You are not authorized to view {whose}'s permissions");
     node.refused_as("bob", "LIST ALL PERMISSIONS", &view("everyone"));
     node.refused_as("bob", "LIST ALL PERMISSIONS OF cassandra", &view("cassandra"));
+    node.done("GRANT DESCRIBE ON ROLE cassandra TO bob");
+    node.done_as("bob", "LIST ALL PERMISSIONS OF cassandra");
+    node.refused_as("bob", "LIST ALL PERMISSIONS", &view("everyone"));
+    node.done("REVOKE DESCRIBE ON ROLE cassandra FROM bob");
     node.refused("LIST ALL PERMISSIONS ON ks.x", "0x2200 <table ks.x> doesn't exist");
     node.refused("LIST ALL PERMISSIONS OF zoe", "0x2200 <role zoe> doesn't exist");
     // Users see their own roles only, unless they may describe all.
@@ -302,6 +306,38 @@ fn what_cannot_be_granted() {
     node.refused(
         "GRANT EXECUTE ON FUNCTION ks.f(int) TO bob",
         "0x2200 Resource <function ks.f(int)> doesn't exist",
+    );
+    node.refused(
+        "GRANT SELECT, MODIFY ON system_auth.roles TO bob",
+        "0x2100 Granting permissions on system keyspaces is strictly limited, this operation is not permitted",
+    );
+    node.done("GRANT SELECT ON system_auth.roles TO bob");
+    node.done("REVOKE bob FROM bob");
+    node.done("REVOKE SELECT ON system_auth.roles FROM bob");
+    node.done("GRANT SELECT ON ALL KEYSPACES TO bob");
+    node.refused_as(
+        "bob",
+        "SELECT role FROM system_auth.roles",
+        "0x2100 User bob has no SELECT permission on <table system_auth.roles> or any of its parents",
+    );
+    node.done("REVOKE SELECT ON ALL KEYSPACES FROM bob");
+    node.refused_as(
+        "bob",
+        "TRUNCATE ks.x",
+        "0x2100 User bob has no MODIFY permission on <table ks.x> or any of its parents",
+    );
+    node.refused("TRUNCATE ks.x", "0x2200 table x does not exist");
+    node.done("CREATE MATERIALIZED VIEW ks.w AS SELECT * FROM ks.t WHERE k IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, k)");
+    for text in ["DELETE FROM ks.w WHERE k = 1 AND v = 1", "TRUNCATE ks.w"] {
+        node.refused_as(
+            "bob",
+            text,
+            "0x2100 User bob has no MODIFY permission on <table ks.w> or any of its parents",
+        );
+    }
+    node.refused(
+        "DELETE FROM ks.w WHERE k = 1 AND v = 1",
+        "0x2200 Cannot directly modify a materialized view",
     );
     node.refused(
         "GRANT SELECT ON ALL MBEANS TO bob",
