@@ -68,8 +68,9 @@ def cell(text):
     return text.replace("|", "\\|")
 
 
-def walk(client):
-    """Executes each line; gives the number of lines that do what they say, and prints the others."""
+def walk(with_all, by_default):
+    """Executes each line, on a node that has all of CQL turned on (`with_all`) or, if the line says "by default", on one without settings (`by_default`). Gives the
+    number of lines that do what they say, and prints the others."""
     passed = failed = 0
 
     def note(good, line, answer):
@@ -80,6 +81,7 @@ def walk(client):
 
     for title, rows in sections():
         for number, (status, what, statements, _) in enumerate(rows):
+            client = by_default if what.endswith("by default") else with_all
             keyspace = f"compatibility_{number}"
             client.query(f"DROP KEYSPACE IF EXISTS {keyspace}")
             for text in SETUP:
@@ -93,7 +95,7 @@ def walk(client):
             note(good, f"{title}: {what} ({status})", next((answer for answer in answers if answer.is_error()), answers[-1]))
             client.query(f"DROP KEYSPACE {keyspace}")
     for name, why in system_tables():
-        answer = client.query(f"SELECT * FROM {name} LIMIT 1")
+        answer = with_all.query(f"SELECT * FROM {name} LIMIT 1")
         note(answer.is_error() == why.startswith("absent"), name, answer)
     return passed, failed
 
@@ -102,25 +104,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--profile", default="release")
-    parser.add_argument("--contact", help="HOST:PORT of a Messina that runs already")
     options = parser.parse_args()
     if options.write:
         PAGE.write_text(page())
         return 0
-    node = None
+    started = []
+
+    def client(settings):
+        node = nodes.Messina(profile=options.profile, host=sides.MESSINA_HOST, flags=["--smp", "2", *sides.known_settings(settings)])
+        started.append(node)
+        node.start()
+        return wire.Client(node.host, int(node.port))
+
     try:
-        if options.contact:
-            host, port = options.contact.rsplit(":", 1)
-        else:
-            node = nodes.Messina(profile=options.profile, host=sides.MESSINA_HOST, flags=["--smp", "2", *sides.known_settings()])
-            node.start()
-            host, port = node.host, node.port
-        passed, failed = walk(wire.Client(host, int(port)))
+        passed, failed = walk(client(sides.SETTINGS), client({}))
     except nodes.Trouble as trouble:
         print(f"compatibility: {trouble}", file=sys.stderr)
         return 2
     finally:
-        if node:
+        for node in started:
             node.remove()
     if PAGE.read_text() != page():
         failed += 1
