@@ -241,8 +241,8 @@ impl BoundCondition {
         Ok(Self { at, requirement })
     }
 
-    /// Whether this condition and `other` are on the same row. Comparisons of static columns are on the static
-    /// row.
+    /// Whether this condition and `other` are on the same row. Comparisons of static columns are on the
+    /// static row.
     pub fn shares_row(&self, other: &Self) -> bool {
         let both_on = |row| self.is_on(row) && other.is_on(row);
         both_on(&self.at) || both_on(&RowAt::Static)
