@@ -749,8 +749,8 @@ impl CommitLog {
         let mut tasks = self.tasks.take();
         let writer = tasks.remove(0);
         writer.await;
-        // The other tasks sleep, or one of them syncs, whose error must not be missed. What else they would do
-        // is done here.
+        // The other tasks sleep, or one of them syncs, whose error must not be missed. What else they would
+        // do is done here.
         let syncing = self.syncing.lock().await;
         drop(tasks);
         drop(syncing);
