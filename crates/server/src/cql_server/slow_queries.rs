@@ -33,7 +33,7 @@ struct Slow {
 /// The slow executions of one text on one shard, since the start or since the text was last forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlowStatement {
-    /// Cut after [`TEXT_BYTES_MAX`] bytes.
+    /// Cut after 1000 bytes.
     pub text: String,
     pub shard: u32,
     pub count: u64,
