@@ -65,8 +65,8 @@ pub fn chosen(target: &dyn Target, id: Option<&str>) -> Result<Manifest, BackupE
     }
 }
 
-/// Reads an object and compares it with `file`. Returns a description of the damage; `None` if the content is
-/// that of `file`. `sink` gets the content.
+/// Reads an object, passes its bytes to `sink`, and compares their length and checksum with `file`. Returns a
+/// description of the damage; `None` if there is none.
 ///
 /// # Errors
 /// The target or `sink` fails.

@@ -1,4 +1,5 @@
-//! The page of the node: its files are served, what it asks exists, and its console runs what it may.
+//! The page of the node: its files are served, every API path it requests exists, and its console runs only
+//! the statements that its rights allow.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

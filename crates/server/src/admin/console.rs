@@ -1,7 +1,7 @@
 //! The console of the page: runs one CQL statement and returns a page of its result.
 //!
-//! Who may run what: with `api_password_file` any statement, by everyone who has passed the guard. Without
-//! it only statements that change nothing ([`changes_nothing`]), and only if the admin API has a loopback
+//! With `api_password_file` everyone who has passed the guard may run any statement. Without it the console
+//! runs only statements that change nothing ([`changes_nothing`]), and only if the admin API has a loopback
 //! address. With an `authenticator` each request names a role and its password, and runs as that role.
 //! [`super::guard`] refuses requests of other web pages. `api_page_console: false` turns the console off.
 

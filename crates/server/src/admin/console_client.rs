@@ -37,7 +37,7 @@ pub struct ConsoleClient {
     stream: i16,
 }
 
-/// An address that is not that of one interface is reached by the loopback interface.
+/// The address to connect to: for an unspecified address (`0.0.0.0`, `::`) the loopback address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -28,7 +28,7 @@ pub struct ConsoleQuery {
     /// Rows of a page, at most 1000 [default: 100].
     #[serde(default)]
     pub page_rows: Option<u32>,
-    /// That of the page before.
+    /// The `paging_state` of the previous page; without it the first page is returned.
     #[serde(default)]
     pub paging_state: Option<String>,
     #[serde(default)]
